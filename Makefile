@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs approve bench pictures clean
+.PHONY: demo test test-all test-lowest test-random simulate lint lint-text lint-types docs approve bench pictures clean
 
 # The command alone.
 $(BIN)/memhouse: pyproject.toml | $(VENV)/pyvenv.cfg
@@ -28,21 +28,13 @@ demo: $(BIN)/memhouse
 	$(BIN)/memhouse ingest --db demo.duckdb tests/data/dumps/*
 	$(BIN)/memhouse peaks --db demo.duckdb
 
-# What a change of the code can break: in minutes. Tests that share what is dear to set up are a
+# Tests in minutes, for whoever changes the code. Tests that share what is dear to set up are a
 # group: one worker does it.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 test: $(BIN)/pytest
-	$(PYTEST) -m "not slow and not scheduled"
+	$(PYTEST) -m "not slow"
 
-# Promises that take other processes: kills, disks, races, hostile input, a browser.
-test-slow: $(BIN)/pytest
-	$(PYTEST) -m "slow and not scheduled"
-
-# Both, in one session: what `.ci/run` runs.
-test-change: $(BIN)/pytest
-	$(PYTEST) -m "not scheduled"
-
-# All tests: also the engine against plain rules, all on Spark and S3, all pages, the benchmarks.
+# All tests, which `.ci/run` runs: also kills, disks, races, hostile input, browsers and Spark.
 test-all: $(BIN)/pytest
 	$(PYTEST)
 
@@ -62,7 +54,7 @@ test-lowest:
 	$(VENV)/lowest/bin/python -m pip install --quiet uv
 	$(VENV)/lowest/bin/uv pip install --quiet --python $(VENV)/lowest/bin/python \
 		--resolution lowest-direct --editable '.[dev]'
-	$(VENV)/lowest/bin/python -m pytest -n auto -m "not slow and not scheduled"
+	$(VENV)/lowest/bin/python -m pytest -n auto -m "not slow"
 
 # Two halves of one length: with `make --jobs 2` they run side by side.
 lint: lint-text lint-types

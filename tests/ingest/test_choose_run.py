@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 
 from memhouse.ingest import batches
-from memhouse.schema.errors import UsageError
 from memhouse.schema.stores import duckdb as duckdb_file
 from memhouse.schema.stores.duckdb import Store
 
@@ -241,16 +240,6 @@ def test_a_named_run_is_not_overwritten(db, nights):
     assert rows(db, "SELECT source FROM runs") == [(str(path),)]
 
 
-def test_a_named_run_goes_on(dumps, db, nights):
-    fill_at(night(2), db, train(dumps, nights / "2026-10-01", night(2), "llama-cpu"), run_id="mine")
-    moved = dumps.rename(dumps.with_name("moved"))
-    (summary,) = fill(
-        db, train(moved, nights / "2026-10-01", night(2), "resnet-h100"), run_id="mine"
-    )
-    assert (summary.run_id, summary.unchanged, summary.dumps) == ("mine", 1, 2)
-    assert rows(db, RUNS) == [("mine", night(2), str(moved), 1)]
-
-
 def test_replacing_says_what_it_dropped_and_leaves_nothing_of_it(tmp_path, db, nights):
     main = {"branch": "main"}
     fill(db, nights / "2026-10-01", labels=main)
@@ -306,11 +295,6 @@ def test_a_replacement_that_is_cut_short_replaces_nothing(db, nights, monkeypatc
     assert run_memhouse("verify", "--db", db).returncode == 0
 
 
-def test_what_to_replace_is_named(db, nights):
-    with pytest.raises(UsageError):
-        fill(db, nights / "2026-10-01", replaces=True)
-
-
 # --- several paths, one run ---------------------------------------------------------------
 
 
@@ -332,17 +316,6 @@ def test_several_paths_are_one_run_as_the_folder_that_holds_them(tmp_path, db, n
     done = run_memhouse("ingest", *reversed(paths), "--run", "2026-10-01", "--db", db)
     assert "4 unchanged" in done.stderr
     assert everything(db) == before
-
-
-def test_dump_files_given_one_by_one_are_one_dump(db, filled):
-    files = sorted((CPU / "jax-0.9.0").glob("module_0019*"))
-    assert len(files) > 1
-    assert run_memhouse("ingest", *files, "--run", "mine", "--db", db).returncode == 0
-    assert rows(db, "SELECT workload, module_id, status FROM dumps") == rows(
-        filled,
-        "SELECT '.', module_id, status FROM dumps "
-        "WHERE workload = 'jax-0.9.0' AND module_number = 19",
-    )
 
 
 def test_paths_of_one_name_are_refused(tmp_path, db):
@@ -370,3 +343,14 @@ def test_a_path_that_is_wrong_is_named_and_the_others_are_ingested(tmp_path, db)
         ("a", "partial"),
         ("b", "ok"),
     ]
+
+
+def test_dump_files_given_one_by_one_are_one_dump(db, filled):
+    files = sorted((CPU / "jax-0.9.0").glob("module_0019*"))
+    assert len(files) > 1
+    assert run_memhouse("ingest", *files, "--run", "mine", "--db", db).returncode == 0
+    assert rows(db, "SELECT workload, module_id, status FROM dumps") == rows(
+        filled,
+        "SELECT '.', module_id, status FROM dumps "
+        "WHERE workload = 'jax-0.9.0' AND module_number = 19",
+    )

@@ -129,12 +129,6 @@ def test_sizes_of_memory():
             parse_device_memory(text, "x")
 
 
-def test_a_wrong_size_is_wrong_usage(tmp_path, db):
-    done = run_memhouse("ingest", tmp_path, "--db", db, "--device-memory", "16GB")
-    assert done.returncode == 2
-    assert "'16GB'" in done.stderr
-
-
 def test_one_file_describes_the_device_of_a_whole_folder(tmp_path, db):
     """XLA may number it as another module; two that differ say nothing of a third program."""
     for night, devices in (("one", ["module_0000.f"]), ("two", ["module_0000.f", "module_0001.g"])):

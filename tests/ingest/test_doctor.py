@@ -7,7 +7,6 @@ import pytest
 import memhouse
 from memhouse.ingest.doctor import examine, nothing_found
 from memhouse.ingest.formats import by_name, other_by_name
-from memhouse.ingest.sources.files import SourceFile
 
 from ..support.binaries import MIXED, without_assignment
 from ..support.command import run_memhouse
@@ -84,15 +83,6 @@ def test_a_whole_dump_answers_what_it_can(tmp_path):
     }
 
 
-def test_each_platform_says_what_it_is(tmp_path):
-    copy_dump(TPU, tmp_path / "tpu")
-    copy_dump(GPU, tmp_path / "gpu")
-    found = examine(tmp_path)
-    assert found.platforms == {"tpu": 1, "gpu": 1}
-    assert len(found.compilers) == 1
-    assert answers(found)["how full the device is"] in ("yes", "1 of 2")
-
-
 def test_what_is_missing_is_told(tmp_path):
     yes, no = ("yes",) * 3, ("no",) * 3
     missing = {
@@ -144,12 +134,6 @@ def test_a_session_answers_what_its_modules_hold():
     assert found.programs > 0
     assert told["the peak, and when it is: exactly"] == "yes"
     assert told["which compiler flags differ"] == "no"
-
-
-def test_a_log_is_no_program_but_may_say_why_memory_ran_out(tmp_path):
-    (tmp_path / "train.log").write_text("step 1\n")
-    found = examine(tmp_path)
-    assert (found.programs, found.logs) == (0, [str(tmp_path / "train.log")])
 
 
 def test_an_archive_is_looked_into(tmp_path):
@@ -279,21 +263,3 @@ def test_the_command_fails_where_there_is_nothing_to_ingest(tmp_path):
         assert (run.returncode, run.stdout) == (1, "")
         assert run.stderr.startswith(f"error: {name}: ")
         assert len(run.stderr.splitlines()) == 1
-
-
-def test_thousands_of_other_files_are_told_by_name(tmp_path, monkeypatch):
-    folder = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path)
-    for number in range(1000):
-        (folder / f"module_{number:04}.jit_f.0007.cse.after_x.before_y.txt").touch()
-    opened = []
-    read = SourceFile.read
-
-    def noting(self, *args):
-        opened.append(self.name)
-        return read(self, *args)
-
-    monkeypatch.setattr(SourceFile, "read", noting)
-    found = examine(folder)
-    assert files(found)["passes"] == (1000, "reads")
-    assert found.programs == 1
-    assert not [name for name in opened if ".before_y." in name]

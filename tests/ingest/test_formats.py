@@ -1,12 +1,9 @@
 """File names: what they say a file holds, and which are passed over unopened."""
 
 import os
-import pickle
-
-import pytest
 
 from memhouse.ingest.formats import BY_NAME, by_content, by_name, may_be_renamed
-from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted, parse_key
+from memhouse.ingest.sources.dump_folder import is_wanted, parse_key
 from memhouse.ingest.sources.files import SourceFile
 from memhouse.ingest.sources.program import Key
 
@@ -134,20 +131,6 @@ def test_a_name_that_is_not_ours_is_passed_over_but_a_renamed_file_is_worth_a_lo
         assert may_be_renamed(name)
 
 
-def test_every_sample_file_is_known():
-    unknown = {
-        path.name
-        for run in ("cpu", "gpu", "tpu")
-        for path in (DUMPS / run).rglob("*.*")
-        if path.is_file() and by_name(path.name) is None
-    }
-    assert {name.split(".", 2)[-1] for name in unknown if name.startswith("module_")} == {
-        "obj-file.wrapped_broadcast_kernel_module.o",
-        "wrapped_broadcast_kernel_module.ir-no-opt.ll",
-        "wrapped_broadcast_kernel_module.ir-with-opt.ll",
-    }
-
-
 def test_thousands_of_other_files_are_not_opened(tmp_path, db, monkeypatch):
     folder = copy_dump("cpu/jax-0.10.2/module_0002.*after_opt*", tmp_path / "night")
     for number in range(300):
@@ -184,23 +167,6 @@ def test_of_a_file_that_may_be_renamed_only_the_start_is_read(tmp_path, db, monk
     assert (summary.dumps, summary.problems) == (1, [])
 
 
-def test_files_of_one_module_make_one_dump(tmp_path):
-    folder = copy_dump("cpu/jax-0.10.2/module_0002.*after_opt*", tmp_path)
-    files = [
-        SourceFile(str(path.relative_to(folder)), path, 0.0, path.stat().st_size)
-        for path in folder.iterdir()
-    ]
-    (dump,) = find_dumps(files, lambda file, why: pytest.fail(str(why)))
-    assert (dump.key.workload, dump.key.name) == (".", "module_0002.jit_broadcast_in_dim")
-    assert sorted(format_.name for format_ in dump.files) == [
-        "buffer-assignment",
-        "buffer-assignment-values",
-        "hlo",
-        "live-range",
-        "memory-usage-report",
-    ]
-
-
 def test_two_targets_of_one_name_are_two_dumps(tmp_path, db):
     # The same script, run on CPU and then on GPU, into one folder.
     folder = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "night")
@@ -218,11 +184,6 @@ def test_what_a_file_begins_with_tells_its_format():
     assert by_content(b"\n HloModule jit_f, is_scheduled=true") is BY_NAME["hlo"]
     assert by_content(b"Total bytes used: 12") is BY_NAME["buffer-assignment-values"]
     assert by_content(b"#!/bin/sh") is None
-
-
-def test_a_format_is_the_same_in_another_process():
-    for format_ in BY_NAME.values():
-        assert pickle.loads(pickle.dumps(format_)) is format_
 
 
 def test_of_two_formats_one_file_name_fits_one_only():

@@ -74,15 +74,6 @@ def test_a_folder_of_dumps_tells_each_once(dumps, db, tmp_path):
     assert rows(db, OF_MESSAGES) == [(0,)]
 
 
-def test_the_lists_alone_tell_what_they_hold(dumps, db):
-    for error in dumps.glob("*/error.txt"):
-        error.unlink()
-    fill(db, dumps)
-    found = rows(db, "SELECT program_bytes, used_bytes, is_cut FROM oom_reports")
-    assert found == [(22 << 30, None, False)]
-    assert rows(db, "SELECT COUNT(*) FROM oom_buffers") == [(11,)]
-
-
 def test_a_log_is_told_of_the_dumps_beside_it(dumps, db, tmp_path):
     for error in dumps.glob("*/error.txt"):
         error.unlink()
@@ -149,13 +140,6 @@ def test_a_log_without_a_message_is_one_line(dumps, db, tmp_path):
     (summary,) = fill(db, quiet)
     (problem,) = summary.problems
     assert problem.startswith(f"{quiet}: ")
-
-
-def test_what_is_dropped_takes_its_reports_along(dumps, db):
-    fill(db, dumps, run_id="one")
-    with writing(db) as store:
-        store.delete_runs(["one"])
-    assert rows(db, OF_MESSAGES) == [(0,)]
 
 
 def test_another_message_in_the_same_log_is_another_night(tmp_path, db):

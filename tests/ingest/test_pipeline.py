@@ -8,9 +8,7 @@ from datetime import datetime
 
 import zstandard
 
-from memhouse.ingest import batches
 from memhouse.ingest.readers import live_range
-from memhouse.schema.stores.duckdb import Store
 from memhouse.xla.errors import DumpError
 
 from ..support.command import run_memhouse
@@ -83,27 +81,6 @@ def test_an_archive_is_its_folder(filled, tmp_path, db):
     assert found["dumps"] == of_cpu
     assert set(found["modules"]) < set(expected["modules"])
     assert set(found["file_sets"]) < set(expected["file_sets"])
-
-
-def test_an_archive_within_a_folder_is_a_workload(tmp_path, db):
-    night = tmp_path / "night"
-    night.mkdir()
-    (night / "jax-0.9.0.tar.gz").write_bytes(tar(SMALL / "jax-0.9.0", gzip.compress))
-    fill(db, night)
-    assert rows(db, "SELECT DISTINCT workload FROM dumps") == [("jax-0.9.0",)]
-
-
-def test_an_archive_cannot_write_elsewhere(tmp_path, db):
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w") as archive:
-        elsewhere = str(tmp_path / "escaped-live-range.txt")
-        for name in ("../escaped-live-range.txt", elsewhere, "002.txt"):
-            archive.add(one_file("seeds/002*"), arcname=name)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in/night.tar").write_bytes(data.getvalue())
-    fill(db, tmp_path / "in/night.tar")
-    assert ("002",) in rows(db, "SELECT module_name FROM dumps")
-    assert not list(tmp_path.rglob("escaped*"))
 
 
 def test_a_single_file_of_any_name_is_a_module(filled, tmp_path, db):
@@ -217,18 +194,3 @@ def test_progress_ends_at_the_whole(db):
     fill(db, SMALL, progress=lambda done, total: seen.append((done, total)))
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1] > 0
-
-
-def test_a_module_that_several_hosts_dumped_is_written_once(db, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "_BATCH_BYTES", 0)
-    for host in ("a", "b", "c"):
-        shutil.copytree(DUMPS / "seeds", tmp_path / "hosts" / host)
-    written = []
-    write = Store.write
-    monkeypatch.setattr(
-        Store, "write", lambda store, batch: written.append(batch) or write(store, batch)
-    )
-    (summary,) = fill(db, tmp_path / "hosts")
-    modules = [batch.tables["modules"] for batch in written if "modules" in batch.tables]
-    assert sum(map(len, modules)) == summary.new_modules > 0
-    assert summary.dumps == 3 * summary.new_modules

@@ -5,7 +5,6 @@ import pytest
 from memhouse.ingest import batches, read_program
 from memhouse.ingest.sources.dump_folder import DumpedProgram
 
-from ..support.command import run_memhouse
 from ..support.dumps import copy_dump
 from ..support.warehouse import content, fill, writing
 
@@ -75,14 +74,6 @@ def test_a_night_of_many_hosts(tmp_path, read, jobs):
     whole = {("a", name) for _, name in programs}
     cut_ones = {(host, name) for host in "bc" for name in CUT}
     assert sorted(read) == sorted([*whole, *cut_ones] * 2)
-
-
-def test_nights_that_one_command_brings_into_a_new_warehouse(tmp_path, read):
-    for night in "ab":
-        copy_dump(f"{CPU}/module_00*", tmp_path / night)
-    run_memhouse("ingest", "--db", tmp_path / "db.duckdb", tmp_path / "a", tmp_path / "b")
-    assert len(read) > 1
-    assert sorted(read) == sorted(set(read))
 
 
 @pytest.mark.slow

@@ -151,11 +151,6 @@ def test_what_cannot_be_recorded_is_wrong_usage(jitted, compiled):
         memhouse.record(jitted.lower(*ARGUMENTS), X)
 
 
-def test_a_module_tells_its_kernels(recorded):
-    assert len(recorded.kernels()) == 0
-    assert repr(recorded.kernels())
-
-
 def test_texts_and_the_binary_are_dumped(jitted, recorded, tmp_path):
     """Up to JAX 0.7 the binary alone has Python stacks; the figures are the texts'."""
     compile_and_dump(jitted.lower(*ARGUMENTS), tmp_path)

@@ -12,9 +12,6 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from memhouse.ingest import batches
-from memhouse.schema.stores import duckdb as duckdb_file
-
 from ..support.command import run_memhouse
 from ..support.dumps import DUMPS, content, copy_dump, one_file
 from ..support.warehouse import fill, rows
@@ -369,16 +366,6 @@ def test_of_a_dump_without_a_readable_file_nothing_is_known(night):
     assert rows(night.db, query) == [("jit_f", 3, None)]
 
 
-def test_parts_that_were_cut_off_are_named(tmp_path, db):
-    folder = copy_dump(OLD, tmp_path / "night")
-    damage(ASSIGNMENT, cut(0.05, b"\n"))(folder)
-    (summary,) = fill(db, folder)
-    first, second = summary.problems
-    assert "Used values" in first
-    assert "HloLiveRange" in second
-    assert rows(db, "SELECT status FROM dumps") == [("partial",)]
-
-
 def archive_of(folder):
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
@@ -451,14 +438,3 @@ def test_a_file_in_an_archive_is_named_with_the_archive(tmp_path, db):
         f"{archive}/jit_f.txt.gz",
         f"{archive}/{lives.name}:1",
     ]
-
-
-def test_many_tiny_dumps_are_written_some_at_a_time(tmp_path, db, monkeypatch):
-    monkeypatch.setattr(batches, "_BATCH_DUMPS", 3)
-    written = []
-    monkeypatch.setattr(duckdb_file, "forget_blocks", lambda *_: written.append(True))
-    for number in range(8):
-        copy_dump(NEW, tmp_path / "night" / str(number))
-    (summary,) = fill(db, tmp_path / "night")
-    assert (summary.dumps, summary.new_modules, len(written)) == (8, 1, 3)
-    assert rows(db, "SELECT COUNT(*) FROM dumps") == [(8,)]

@@ -3,7 +3,6 @@
 import inspect
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -208,21 +207,6 @@ def test_a_reader_waits_only_so_long(seeds):
 def test_readers_do_not_keep_readers_out(seeds):
     with held(seeds, read_only=True):
         assert run_memhouse("peaks", "--db", seeds).returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.scheduled
-def test_a_real_ingest_is_named_by_its_command(tmp_path, nights):
-    db = tmp_path / "memhouse.duckdb"
-    writer = start("ingest", "--db", db, "--jobs", "1", *sorted(nights.iterdir()))
-    writer.stderr.readline()
-    writer.send_signal(signal.SIGSTOP)  # One night is in, the others can wait.
-    run = run_memhouse("peaks", "--wait", "0", "--db", db)
-    writer.send_signal(signal.SIGCONT)
-    assert run.returncode == 1
-    # Wherever memhouse is installed, and however long the paths of its arguments are.
-    assert f"process {writer.pid} (memhouse ingest --db " in run.stderr
-    finish(writer)
 
 
 @pytest.mark.slow

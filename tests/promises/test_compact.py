@@ -19,7 +19,7 @@ from ..support.command import MEMHOUSE, run_memhouse
 from ..support.history import NIGHTS
 from ..support.rounds import rounds
 from ..support.warehouse import everything, rows, writing
-from .test_disk import check_one_line, mounted, remount, within
+from .test_disk import check_one_line, mounted, remount
 
 # Leaves the change in the .wal file, as a kill does.
 CHANGE_AND_END = """
@@ -175,16 +175,6 @@ def test_the_library_compacts_and_goes_on(pruned):
 
 
 @pytest.mark.slow
-def test_a_full_disk_leaves_the_warehouse_as_it_is(pruned):
-    before, size = held(pruned), pruned.stat().st_size
-    for part in (0.01, 0.5):
-        run = within(int(size * part), "compact", "--db", pruned)
-        check_one_line(run, "File too large")
-        assert held(pruned) == before
-        assert leftovers(pruned) == []
-
-
-@pytest.mark.slow
 def test_a_disk_without_room_for_both_leaves_the_warehouse_as_it_is(tmp_path, pruned):
     before, size = held(pruned), pruned.stat().st_size
     with mounted(tmp_path / "disk", f"size={int(size * 1.3)}") as disk:
@@ -236,24 +226,6 @@ def test_who_opened_the_old_file_gets_the_new_one(pruned, monkeypatch, read_only
     ((blocks,),) = connection.sql("SELECT total_blocks FROM pragma_database_size()").fetchall()
     connection.close()
     assert blocks * 32768 <= compacted.stat().st_size < (blocks + 1) * 32768
-
-
-@pytest.mark.slow
-@pytest.mark.scheduled
-def test_processes_that_take_turns_lose_nothing(pruned):
-    """Compactions and labels at once: each label that was told to be set is there."""
-    labels = [["label", NIGHTS[9], f"key{number}=value", "--db", pruned] for number in range(6)]
-    compactions = [["compact", "--db", pruned]] * 3
-    started = [
-        subprocess.Popen([MEMHOUSE, *command], stderr=subprocess.PIPE, text=True)
-        for pair in zip(labels, compactions * 2, strict=True)
-        for command in pair
-    ]
-    for process in started:
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 0, said
-    expected = [(NIGHTS[9], f"key{number}", "value") for number in range(6)]
-    assert held(pruned)["run_labels"] == expected
 
 
 # --- without being asked ----------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import DATA, DUMPS
-from ..support.warehouse import everything, fill, rows
+from ..support.warehouse import everything, rows
 
 SAMPLES = [DUMPS / "seeds", DUMPS / "cpu", DUMPS / "gpu"]
 TOLD = re.compile(r": \d+ dumps?, .* in \d+\.\d s$")
@@ -283,15 +283,3 @@ def test_an_export_keeps_the_old_file_until_the_new_one_is_whole(tmp_path, fille
             other.write(bytes(1 << 20))
         assert run_memhouse("export", "values", file, "--db", filled).returncode == 1
         assert file.read_text() == before
-
-
-@pytest.mark.slow
-def test_what_cannot_be_committed_is_not_there(db):
-    fill(db, SAMPLES[0])
-    before = everything(db)
-    run = within(20_000, "ingest", "--db", db, "--jobs", "1", SAMPLES[2])
-    check_one_line(run, "File too large")
-    after = everything(db)
-    for table in before:
-        if table != "runs":
-            assert after[table] == before[table], table

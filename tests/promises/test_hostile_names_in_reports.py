@@ -107,12 +107,6 @@ def test_no_resource_is_named(reports, kind):
         assert page.found == []
 
 
-def test_a_resource_would_be_found():
-    page = Addresses()
-    page.feed("<style>@import 'a.css'; p { background: url(b.png) }</style><img src=c.png>")
-    assert page.found == ["@import 'a.css'", "url(b.png)", "c.png"]
-
-
 def test_a_name_that_ran_would_be_seen(browser, tmp_path):
     """What the first test relies on."""
     page = tmp_path / "page.html"

@@ -13,7 +13,7 @@ import pytest
 
 from ..support.command import run_memhouse
 from ..support.console import on_terminal
-from ..support.dumps import DUMPS, one_file
+from ..support.dumps import DUMPS
 from ..support.warehouse import everything, fill, rows
 
 # File names may hold anything but a slash and a zero byte.
@@ -222,25 +222,3 @@ def test_what_is_written_under_a_bad_name(night, tmp_path):
     assert run_memhouse("prune", "--db", db, "--", EVIL[0]).returncode == 0
     assert {run for (run,) in rows(db, "SELECT run_id FROM runs")} == set(EVIL[1:])
     assert run_memhouse("verify", "--db", db).returncode == 0
-
-
-def test_a_warehouse_of_a_bad_name_can_be_made(tmp_path):
-    for name in EVIL[:4]:
-        # DuckDB takes a backslash for a slash.
-        db = tmp_path / f"{name.replace('/', '').replace(chr(92), '')}.duckdb"
-        fill(db, one_file("seeds/002*"))
-        assert rows(db, "SELECT COUNT(*) FROM modules") == [(1,)]
-
-
-def test_problems_with_badly_named_files_are_a_line_each(tmp_path):
-    folder = tmp_path / "night"
-    folder.mkdir()
-    for name in EVIL:
-        (folder / name.replace("/", "")).mkdir()
-        (folder / name.replace("/", "") / "f-live-range.txt").write_text("what?\n")
-    done = run_memhouse("ingest", folder, "--db", tmp_path / "memhouse.duckdb")
-    assert done.returncode == 1
-    *lines, _ = done.stderr.splitlines()
-    assert all(line.startswith("error: ") for line in lines)
-    assert len(lines) >= len(EVIL)
-    assert not FORBIDDEN.search(done.stderr)

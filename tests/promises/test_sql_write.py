@@ -13,25 +13,6 @@ def small(db):
     return db
 
 
-def test_a_slip_changes_nothing(small):
-    before = small.read_bytes()
-    for query, option in (
-        ("DROP TABLE modules", "--write"),
-        ("DELETE FROM runs", "--write"),
-        ("UPDATE runs SET source = 'x'", "--write"),
-        ("INSERT INTO run_labels VALUES ('a', 'b', 'c')", "--write"),
-        ("CREATE TABLE mine AS SELECT 1 AS one", "--write"),
-        ("ALTER TABLE runs ADD COLUMN mood TEXT", "--write"),
-        ("ATTACH 'memhouse.duckdb' AS again; DROP TABLE again.runs", "--files"),
-    ):
-        run = run_memhouse("sql", query, "--db", small, cwd=small.parent)
-        assert run.returncode == 2, query
-        (line,) = run.stderr.splitlines()
-        assert line.startswith("error: ")
-        assert option in line
-    assert small.read_bytes() == before
-
-
 def write(db, query, *options, stdin=None):
     run = run_memhouse("sql", "--write", query, "--db", db, *options, stdin=stdin)
     assert run.returncode == 0, run.stderr

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memhouse.xla import occupancy
-from memhouse.xla.occupancy import Extents, changes, occupied_changes
+from memhouse.xla.occupancy import Extents, occupied_changes
 
 from ..support.rounds import rounds
 
@@ -86,31 +86,6 @@ def test_the_sweep_finds_the_union(rows, cells):
     with swept(cells):
         times, sums = occupied_changes(Extents(*columns(rows)))
     assert held(times, sums) == painted(rows)
-
-
-@given(extents)
-@settings(max_examples=rounds(50), deadline=None)
-def test_changes_are_the_sum_of_what_is_live(rows):
-    low, high, start, end = columns(rows)
-    times, sums = changes(start, end, high - low)
-    live = [sum(h - w for w, h, s, e in rows if s <= t <= e) for t in range(TIMES)]
-    assert held(times, sums) == live
-
-
-@given(extents)
-@settings(max_examples=rounds(50), deadline=None)
-def test_times_ascend_and_all_is_free_in_the_end(rows):
-    for times, sums in (
-        changes(*columns(rows)[2:4], columns(rows)[1]),  # type: ignore[call-arg]
-        occupied_changes(Extents(*columns(rows))),
-    ):
-        assert (np.diff(times) > 0).all()
-        assert not len(sums) or sums[-1] == 0
-
-
-def test_both_ends_of_a_life_are_live():
-    times, sums = changes(np.array([2]), np.array([4]), np.array([7]))
-    assert held(times, sums) == [0, 0, 7, 7, 7, 0, 0, 0, 0, 0]
 
 
 def test_many_extents_that_overlap():

@@ -1,8 +1,6 @@
 """The warehouse's file: what is stored with it, what is refused."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
@@ -17,7 +15,7 @@ from memhouse.schema.tables import INTERNAL, KEYS, metadata
 from memhouse.schema.versions import SCHEMA_VERSION, layout
 
 from ..support.command import run_memhouse
-from ..support.dumps import RUNS, one_file
+from ..support.dumps import one_file
 from ..support.warehouse import reading, rows
 
 
@@ -152,39 +150,11 @@ def test_a_url_names_a_file(tmp_path):
     assert (tmp_path / "by-url.duckdb").exists()
 
 
-@pytest.mark.slow
-def test_a_file_in_use_is_named(copied):
-    hold = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", hold, copied],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as holder:
-        holder.stdout.readline()
-        with pytest.raises(WarehouseError, match=rf"process {holder.pid}\b"):
-            open_and_close(copied, read_only=True)
-        holder.communicate(b"\n")
-
-
-def test_reading_needs_no_right_to_write(copied):
-    copied.chmod(0o444)
-    assert rows(copied, "SELECT COUNT(*) FROM runs") == [(len(RUNS),)]
-
-
 def test_reading_cannot_write(copied):
     store = open_file(str(copied), read_only=True)
     with pytest.raises(QueryError, match="read-only"):
         store.rows("DELETE FROM runs")
     store.close()
-
-
-def test_a_new_warehouse_has_the_tables(db):
-    open_and_close(db, create=True)
-    made = {}
-    for table, column in rows(db, "SELECT table_name, column_name FROM duckdb_columns()"):
-        made.setdefault(table, set()).add(column)
-    described = {name: set(table.c.keys()) for name, table in metadata.tables.items()}
-    assert {name: made.get(name) for name in described} == described
 
 
 def test_every_bulk_table_has_a_key():

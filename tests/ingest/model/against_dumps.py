@@ -1,19 +1,11 @@
-"""Hold the plain rules against dumps: `python -m tests.ingest.model.against_dumps FOLDER...`.
-
-Prints one line a module that differs, with the first differences of each kind, and a table of
-how many of what agree.
-"""
+"""Hold the plain rules against dumps."""
 
 import re
-import sys
-import time
-from collections import Counter
 from pathlib import Path
 
 from . import plain_rules, plain_text
 
 LARGEST = 2_000_000
-ENDING = re.compile(r"after_optimizations\.txt$")
 NAMED = re.compile(r"^<\d+ (\S+?)(\{[\d,]*\})?( \(phi\))? @-?\d+>")
 RANGE = re.compile(r"^\s+(\S+?)\{([\d,]*)\}:(\d+)-(\d+)$")
 PLACED = re.compile(
@@ -101,18 +93,15 @@ def read_dump(path):
 
 
 class Tally:
-    """How many were compared, and how many differ."""
+    """The first differences of each kind."""
 
     def __init__(self):
-        self.seen, self.wrong = Counter(), Counter()
         self.notes = []
 
     def compare(self, kind, mine, theirs):
         """Compare two mappings; keep a note of the first differences."""
         keys = mine.keys() | theirs.keys()
         wrong = [key for key in keys if mine.get(key) != theirs.get(key)]
-        self.seen[kind] += len(keys)
-        self.wrong[kind] += len(wrong)
         for key in sorted(wrong)[:4]:
             self.notes.append(f"  {kind} {key}: rules {mine.get(key)}, dump {theirs.get(key)}")
 
@@ -149,39 +138,7 @@ def compare(path, tally):
         known = {places[v][:2] for v in members if v in places and v not in local}
         if len(members) > 1:
             shared[min(members)] = known
-    tally.seen["alias set"] += len(shared)
     for value, known in shared.items():
         if len(known) > 1:
-            tally.wrong["alias set"] += 1
             tally.notes.append(f"  alias set of {value} lies at {known}")
     return ""
-
-
-def main(folders):
-    """Compare all modules below the folders."""
-    total, modules, exact, refused = Tally(), 0, 0, Counter()
-    for folder in folders:
-        for path in sorted(Path(folder).rglob("*.txt")):
-            if not ENDING.search(path.name):
-                continue
-            tally, began = Tally(), time.time()
-            said = compare(path, tally)
-            if said:
-                refused[said] += 1
-                continue
-            modules += 1
-            exact += not sum(tally.wrong.values())
-            total.seen += tally.seen
-            total.wrong += tally.wrong
-            if tally.notes:
-                print(path.parent.name, path.name, dict(tally.wrong))
-                print("\n".join(tally.notes))
-            if time.time() - began > 20:
-                print(f"  {path}: {time.time() - began:.0f} s")
-    print(f"{modules} modules compared, {exact} without a difference; others: {dict(refused)}")
-    for kind in total.seen:
-        print(f"{kind}: {total.seen[kind] - total.wrong[kind]} of {total.seen[kind]} agree")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,8 +1,6 @@
-"""Hold the plain placement against CPU dumps: `… placement_against_dumps.py FOLDER...`."""
+"""Hold the plain placement against CPU dumps."""
 
 import re
-import sys
-from collections import Counter
 from pathlib import Path
 
 from . import against_dumps, plain_placement, plain_rules, plain_text
@@ -60,28 +58,3 @@ def compare(path):
     except plain_text.NoRuleError:
         return None
     return mine, (fixed, true_peak(fixed, places, ranges))
-
-
-def main(folders):
-    """Compare all CPU modules below the folders."""
-    counts, errors = Counter(), []
-    for folder in folders:
-        for path in sorted(Path(folder).rglob("*cpu_after_optimizations.txt")):
-            found = compare(path)
-            if found is None:
-                counts["not compared"] += 1
-                continue
-            mine, theirs = found
-            counts["compared"] += 1
-            counts["fixed bytes equal"] += mine[0] == theirs[0]
-            counts["peak equal"] += mine[1] == theirs[1]
-            if mine != theirs:
-                error = (mine[1] - theirs[1]) / max(1, theirs[1])
-                errors.append((error, f"{path.parent.name}/{path.name}", mine, theirs))
-    for error, name, mine, theirs in sorted(errors, key=lambda e: -abs(e[0]))[:8]:
-        print(f"{error:+.3%} {name}: rules {mine}, dump {theirs}")
-    print(dict(counts))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -4,49 +4,13 @@ import pytest
 
 from memhouse.xla.errors import DumpError
 
-from .texts import ASYNC, BRANCHES, LOOP, derived, names, positions, schedule, uses
+from .texts import BRANCHES, derived, names, positions, schedule
 
 
 def entry(*instructions: str, header: str = ", is_scheduled=true") -> str:
     """A program of these instructions, after a parameter `p: f32[8]`."""
     body = "".join(f"  {text}\n" for text in ("%p = f32[8]{0} parameter(0)", *instructions))
     return f"HloModule small{header}\n\nENTRY %main (p: f32[8]) -> f32[8] {{\n{body}}}\n"
-
-
-def test_schedule_enters_the_condition_then_the_body_and_the_while_comes_after_both():
-    condition, body = ["c", "j", "ten", "less"], ["b", "i", "same", "one", "next", "again"]
-    found = schedule(derived(LOOP))
-    assert found == ["p", "zero", "first", *condition, *body, "loop", "result"]
-
-
-def test_schedule_enters_an_async_computation_before_its_start():
-    assert schedule(derived(ASYNC)) == [
-        "p",
-        "double",
-        "q",
-        "slice",
-        "start",
-        "other",
-        "done",
-        "both",
-    ]
-
-
-def test_schedule_enters_branches_in_their_order():
-    assert schedule(derived(BRANCHES)) == ["which", "p", "q", "y", "minus", "n", "chosen"]
-
-
-def test_a_loop_element_that_changes_is_a_phi_and_one_that_does_not_is_its_first_value():
-    found = derived(LOOP)
-    phis = {
-        name for name, phi in zip(names(found), found.dataflow.is_phi.tolist(), strict=True) if phi
-    }
-    # `{}` of a loop merges the tuples of two instructions.
-    assert phis == {"b{}", "b{0}", "c{}", "c{0}", "loop{}", "loop{0}"}
-    assert positions(found, "p{}") == {
-        *("p{}", "first{1}", "loop{1}", "result{}"),
-        *("b{1}", "same{}", "again{1}", "c{1}"),
-    }
 
 
 def test_what_three_loops_hand_on_and_the_outermost_changes_is_phis_between_them():
@@ -93,20 +57,6 @@ ENTRY %main (p: f32[8]) -> f32[8] {{
     assert {"b0{1}", "loop1{1}", "result{}"} < positions(found, "p{}")
 
 
-def test_a_conditional_merges_the_roots_of_its_branches():
-    found = derived(BRANCHES)
-    assert names(found) == ["minus{}", "which{}", "p{}", "q{}", "chosen{}"]
-    assert positions(found, "q{}") == {"q{}", "n{}"}
-    assert found.dataflow.is_phi.tolist() == [False] * 4 + [True]
-
-
-def test_an_async_start_holds_its_operand_and_the_root_of_its_computation():
-    found = derived(ASYNC)
-    assert positions(found, "double{}") == {"double{}", "q{}", "start{0,0}"}
-    assert positions(found, "slice{}") == {"slice{}", "start{1}", "done{}", "both{0}"}
-    assert {"start{}", "start{0}", "start{2}"} < set(names(found))
-
-
 def test_a_copy_start_has_the_new_buffer_first_and_the_operand_second():
     found = derived(
         entry(
@@ -117,20 +67,6 @@ def test_a_copy_start_has_the_new_buffer_first_and_the_operand_second():
     assert names(found) == ["p{}", "start{}", "start{0}", "start{2}"]
     assert positions(found, "p{}") == {"p{}", "start{1}"}
     assert positions(found, "start{0}") == {"start{0}", "done{}"}
-
-
-def test_a_tuple_uses_what_it_holds_only_if_it_is_the_root():
-    found = derived(
-        entry(
-            "%inner = (f32[8]{0}) tuple(%p)",
-            "%out = f32[8]{0} get-tuple-element(%inner), index=0",
-            "%twice = f32[8]{0} add(%out, %out)",
-            "ROOT %outer = (f32[8]{0}, f32[8]{0}) tuple(%twice, %twice)",
-        )
-    )
-    assert uses(found, "p{}") == {("twice", 0, "{}"), ("twice", 1, "{}")}
-    assert uses(found, "twice{}") == {("outer", 0, "{}"), ("outer", 1, "{}")}
-    assert uses(found, "inner{}") == {("out", 0, "{}")}
 
 
 def test_a_reducer_has_values_and_no_time():

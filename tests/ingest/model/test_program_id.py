@@ -264,25 +264,6 @@ def test_what_is_worked_out_makes_the_same_program_unless_it_is_an_estimate():
         assert estimated["program_id"] not in (None, dumped["program_id"])
 
 
-def test_every_sample_with_text_has_an_id(warehouse):
-    """Equal ids are equal figures: small programs recur in a process."""
-    found = warehouse.sql(
-        "SELECT COUNT(*), COUNT(program_id), COUNT(DISTINCT program_id), "
-        "COUNT(DISTINCT (program_id, schedule_length, reported_total_bytes)) FROM modules "
-        "WHERE module_id IN (SELECT module_id FROM computations)"
-    ).fetchall()
-    ((modules, with_id, distinct, figures),) = found
-    assert modules == with_id
-    assert 10 < distinct == figures < modules
-
-
-def test_without_text_there_is_no_id(warehouse):
-    assert warehouse.sql(
-        "SELECT DISTINCT program_id, skeleton_id FROM modules "
-        "WHERE module_id NOT IN (SELECT module_id FROM computations)"
-    ).fetchall() == [(None, None)]
-
-
 def test_damaged_and_contradicting_files_leave_no_id(tmp_path, db):
     damaged, contradicting = (copy_dump(CPU, tmp_path / "night" / name) for name in "ab")
     (path,) = damaged.glob("*buffer-assignment.txt")

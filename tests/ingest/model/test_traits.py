@@ -39,18 +39,6 @@ def test_the_parts_add_up_to_the_peak(history, filled):
         assert [row for row in found if row[1] != row[2]] == []
 
 
-def test_what_is_recomputed_follows_the_policy(history):
-    """Everything, everything but products, nothing."""
-    for run, recomputed, products in (
-        ("2026-10-01", True, 19),
-        ("2026-10-03", True, 4),
-        ("2026-10-10", False, None),
-    ):
-        found = amounts(history, "recomputed", "llama-v5e", run)
-        assert bool(found) == recomputed
-        assert found.get("dot_general") == products
-
-
 def test_an_unchanged_program_has_the_same_traits(history):
     """Lost donation changes instructions; what is recomputed, and in which types, stays."""
     same = ("2026-10-07", "2026-10-09")
@@ -73,11 +61,3 @@ def test_lines_and_names_do_not_change_the_hashes(tmp_path, db):
     assert rows(db, "SELECT COUNT(DISTINCT module_id) FROM dumps") == [(2,)]
     for trait in ("program_shapes", "program_layouts", "program_order"):
         assert amounts(db, trait, "decode", "a") == amounts(db, trait, "decode", "b") != {}
-
-
-def test_a_module_has_few_traits_each_once(filled):
-    counts = rows(
-        filled, "SELECT COUNT(*), COUNT(DISTINCT (trait, name)) FROM traits GROUP BY module_id"
-    )
-    assert max(count for count, _ in counts) < 200
-    assert all(count == distinct for count, distinct in counts)

@@ -49,12 +49,6 @@ SUM_OF_PRODUCT = (
 )
 
 
-def test_parameters_live_from_begin_to_end():
-    """[range: Multiply]"""
-    found = ranges(derived(program(*SUM_OF_PRODUCT[:2], f"ROOT {SUM_OF_PRODUCT[2]}")))
-    assert found == {"a{}": (0, 3), "x{}": (0, 3), "product{}": (2, 3)}
-
-
 def test_a_value_ends_with_its_last_use():
     """[range: MultiplyAdd]"""
     text = program(*SUM_OF_PRODUCT, "ROOT %sum = f32[4]{0} add(%product, %y)")
@@ -138,18 +132,6 @@ def test_a_donated_loop_lies_in_one_place_with_input_and_output():
     assert frozenset(together) in alias_sets(derived(text))
 
 
-def test_crossed_donation_puts_all_in_one_place():
-    """[alias: ParametersWithCrossAliasing]"""
-    text = program(
-        f"%given = {PAIR} parameter(0)",
-        "%left = f32[] get-tuple-element(%given), index=0",
-        "%right = f32[] get-tuple-element(%given), index=1",
-        f"ROOT %out = {PAIR} tuple(%left, %right)",
-        header=", input_output_alias={ {0}: (0, {1}), {1}: (0, {0}) }",
-    )
-    assert alias_sets(derived(text)) == {frozenset({"given{0}", "given{1}"})}
-
-
 WRAPPED = computation(
     "inner",
     "%m = f32[64]{0} parameter(0)",
@@ -215,38 +197,6 @@ def test_operands_that_are_bound_in_steps_are_refused():
     """[range: ProgressiveLateBoundAsyncCall]"""
     with pytest.raises(DumpError, match="async-start start binds its operands in several steps"):
         derived(late_bound("%a"))
-
-
-def test_a_call_does_not_use_its_operand_itself():
-    """[range: Call]"""
-    text = program(
-        "%a = f32[64]{0} parameter(0)",
-        "%b = f32[64]{0} negate(%a)",
-        "%c = f32[64]{0} call(%b), to_apply=%flip",
-        "%d = f32[64]{0} negate(%c)",
-        "ROOT %e = f32[64]{0} add(%c, %d)",
-        before=computation(
-            "flip", "%p = f32[64]{0} parameter(0)", "ROOT %minus = f32[64]{0} negate(%p)"
-        ),
-    )
-    assert ranges(derived(text)) == {
-        **{"a{}": (0, 7), "b{}": (1, 3), "minus{}": (3, 6)},
-        **{"d{}": (5, 6), "e{}": (6, 7)},
-    }
-
-
-def test_each_element_of_a_constant_lives_for_itself():
-    """[range: ToStringComputationWithTuple]"""
-    text = program(
-        "%a = f32[4]{0} parameter(0)",
-        "%given = (f32[], f32[4]{0}) constant((1, {2, 3, 4, 5}))",
-        "%part = f32[4]{0} get-tuple-element(%given), index=1",
-        "ROOT %sum = f32[4]{0} add(%a, %part)",
-    )
-    assert ranges(derived(text)) == {
-        **{"a{}": (0, 4), "given{}": (1, 2), "given{0}": (1, 1)},
-        **{"given{1}": (1, 3), "sum{}": (3, 4)},
-    }
 
 
 def test_a_shape_without_bound_has_ranges_and_no_peak():

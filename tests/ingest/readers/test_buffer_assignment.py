@@ -27,64 +27,6 @@ def row(table, **where):
     return found
 
 
-def test_seed_000_allocations():
-    allocations = read("seeds/000*").allocations
-    assert allocations["allocation_index"].to_pylist() == list(range(8))
-    assert allocations["size_bytes"].to_pylist() == [
-        512, 335790080, 335544320, 81920, 66560, 148480, 677019648, 8,
-    ]  # fmt: skip
-    assert allocations["memory_space"].to_pylist() == [0, 0, 0, 0, 0, 1, 0, 2]
-    assert allocations["is_constant"].to_pylist() == [1, 0, 0, 0, 1, 0, 0, 0]
-    assert allocations["is_temp"].to_pylist() == [0, 0, 0, 0, 0, 1, 1, 1]
-    assert allocations["maybe_live_out"].to_pylist() == [0, 1, 0, 0, 0, 0, 0, 0]
-    assert allocations["parameter_number"].to_pylist() == [None, None, 0, 1, *[None] * 4]
-    assert not any(allocations["is_thread_local"].to_pylist())
-    assert set(allocations["address"].to_pylist()) == {None}
-
-
-def test_an_argument_that_is_an_output_too_with_addresses_of_2020():
-    allocations = read("seeds/004*").allocations
-    both = row(allocations, parameter_number=1)
-    assert (both["maybe_live_out"], both["is_parameter"], both["is_output"]) == (True, True, False)
-    assert (both["shape"], both["parameter_shape_index"]) == ("f32[32,32]", "{}")
-    assert allocations["address"][0].as_py() == 0x15C664B0
-    assert sum(allocations["is_thread_local"].to_pylist()) == 6
-
-
-def test_a_value_of_an_array():
-    assert row(read("seeds/000*").values, value_id=43) == {
-        "value_id": 43,
-        "instruction": "copy.4",
-        "shape_index": "{}",
-        "is_phi": False,
-        "memory_space": 0,
-        "allocation_index": 1,
-        "offset_bytes": 0,
-        "size_bytes": 335790080,
-        "logical_bytes": 4 * 4099 * 5120 * 4,
-        "shape": "f32[4,4099,5120]{2,0,1:T(4,128)}",
-        "element_type": "f32",
-    }
-
-
-def test_a_value_of_a_tuple_and_its_elements():
-    values = read("seeds/000*").values
-    whole = row(values, instruction="copy-start.1", shape_index="{}")
-    assert whole["element_type"] is None
-    assert (whole["size_bytes"], whole["logical_bytes"]) == (32, 32)
-    assert whole["shape"].startswith("(pred[32,513]{0,1:T(8,128)(4,1)S(1)}, pred[32,513]")
-    first = row(values, instruction="copy-start.1", shape_index="{0}")
-    assert (first["allocation_index"], first["memory_space"]) == (5, 1)
-    assert (first["offset_bytes"], first["size_bytes"]) == (81920, 66560)
-    assert first["logical_bytes"] == 32 * 513
-
-
-def test_phi_values():
-    values = read("tpu/llama-v5e/*-buffer-assignment.txt*").values
-    phi = row(values, value_id=3007)
-    assert (phi["instruction"], phi["shape_index"], phi["is_phi"]) == ("wide.param.3", "{5}", True)
-
-
 def test_a_parameter_within_a_tuple():
     found = read_text(
         HEADER + "allocation 3: size 16, color 1, parameter 2, shape |(f32[4], s32[])| "
@@ -92,10 +34,6 @@ def test_a_parameter_within_a_tuple():
     ).allocations.to_pylist()[0]
     assert (found["memory_space"], found["parameter_number"]) == (1, 2)
     assert (found["parameter_shape_index"], found["shape"]) == ("{1,0}", "(f32[4], s32[])")
-
-
-def test_an_allocation_without_values():
-    assert len(read_text(HEADER + ALLOCATION).values) == 0
 
 
 def test_values_listed_again_for_another_space_are_left_out():

@@ -11,7 +11,6 @@ from memhouse.ingest.readers.compiler_settings import (
     read_debug_options,
     read_flagfile,
     read_gpu_target,
-    read_text_proto,
     read_tpu_target,
 )
 from memhouse.ingest.readers.lines import split_lines
@@ -21,31 +20,12 @@ from ...support.dumps import DATA, content, copy_dump, lines
 from ...support.history import NIGHTS
 from ...support.warehouse import fill, rows
 
-LLAMA = "tpu/llama-v5e/*"
-
 
 def text_lines(text: str):
     return split_lines(text.encode())
 
 
 # --- flags ------------------------------------------------------------------------------
-
-
-def test_a_flagfile_has_a_flag_a_line():
-    flags = read_flagfile(lines(f"{LLAMA}.flagfile.gz"))
-    assert len(flags) == 1310
-    assert flags["xla_all_gather_combiner_threshold_count"] == "256"
-    assert flags["xla_all_gather_latency_bound_threshold_in_bytes"] == "-1"
-    assert flags["xla_enable_async_all_reduce"] == "'false'"
-    assert flags["xla_jf_llvm_flags"] == ""
-
-
-def test_debug_options_have_a_field_a_line():
-    assert read_debug_options(lines("gpu/decode-h100/*.debug_options")) == {
-        "xla_cpu_enable_fast_min_max": "false",
-        "xla_gpu_autotune_level": "0",
-        "xla_pjrt_allow_auto_layout_in_hlo": "true",
-    }
 
 
 @pytest.mark.parametrize(
@@ -72,16 +52,6 @@ def test_debug_options_have_a_field_a_line():
 )
 def test_flags_of_either_file(read, text, flags):
     assert read(text_lines(text)) == flags
-
-
-def test_what_is_dumped_and_where_is_left_out():
-    flagfile, options = (content(f"{LLAMA}.{name}") for name in ("flagfile.gz", "debug_options"))
-    assert b"--xla_dump_hlo_memory_schedule_info=auto\n" in flagfile
-    assert b'xla_dump_to: "/train/dumps/z-llama"\n' in options
-    flags = read_flagfile(split_lines(flagfile)) | read_debug_options(split_lines(options))
-    assert not [flag for flag in flags if "dump" in flag.split("_")]
-    assert not [flag for flag, value in flags.items() if value.startswith("/")]
-    assert len(flags) == 1316
 
 
 DROPPED = (
@@ -192,19 +162,6 @@ def test_an_unknown_chip_or_configuration_is_not_guessed():
     ):
         found = read_tpu_target(text_lines(text))
         assert (found["device_kind"], found["device_memory_bytes"]) == (name, None)
-
-
-def test_what_a_target_does_not_say_is_none():
-    assert read_tpu_target(text_lines("replica_count: 1\n")) == {
-        "device_kind": None,
-        "device_memory_bytes": None,
-        "topology": None,
-    }
-
-
-def test_messages_within_messages():
-    text = 'a {\n  b {\n    c: "x"\n  }\n  d: 1\n}\ne: 2\n'
-    assert read_text_proto(text_lines(text)) == [("a.b.c", "x"), ("a.d", "1"), ("e", "2")]
 
 
 # --- in the warehouse -------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """What the entry computation's parameters are called, and how they are sharded."""
 
-import pytest
-
-from memhouse.ingest.readers.hlo_text import EntryParameter, read_hlo_text
+from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 
 
@@ -54,22 +52,8 @@ def test_each_array_of_a_tuple_has_its_sharding():
     ]
 
 
-@pytest.mark.parametrize("sharding", ["{replicated}", "{{replicated}, {maximal device=0}}"])
-def test_one_sharding_of_a_tuple_is_that_of_each_array(sharding):
-    """Also what does not fit the arrays is told as printed."""
-    assert EntryParameter("p", sharding).leaf_shardings(3) == [sharding] * 3
-
-
 def test_parameters_of_other_computations_are_no_arguments():
     line = 'ROOT %a = f32[2]{0} parameter(0), metadata={op_name="a"}'
     inner = f"%f (a: f32[2]) -> f32[2] {{\n  {line}\n}}\n"
     (found,) = arguments(["f32[2]{0}"], "%p = f32[2]{0} parameter(0)", computation=inner)
-    assert found["argument_name"] is None
-
-
-def test_what_xla_made_of_an_operation_is_no_argument_of_that_name():
-    name = "jit(train_step)/jit(main)/transpose[permutation=(1, 0)]"
-    (found,) = arguments(
-        ["f32[2]{0}"], f'%p = f32[2]{{0}} parameter(0), metadata={{op_name="{name}"}}'
-    )
     assert found["argument_name"] is None

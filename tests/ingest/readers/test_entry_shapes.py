@@ -5,27 +5,6 @@ import pytest
 from memhouse.ingest.readers.hlo_text import entry_shapes
 from memhouse.xla.errors import DumpError
 
-from ...support.dumps import copy_dump
-from ...support.warehouse import fill, rows
-
-MIXED = "cpu/jax-0.10.2/module_0018"
-
-
-def test_the_arguments_and_the_output_of_seed_001(warehouse):
-    found = warehouse.sql(
-        "SELECT is_output, parameter_number, entry_shapes.shape_index, entry_shapes.shape, "
-        "element_type, logical_bytes, padded_bytes "
-        "FROM entry_shapes INNER JOIN dumps USING (module_id) "
-        "WHERE run_id = 'seeds' AND module_name = 'jit_conv_general_dilated' ORDER BY 1, 2"
-    ).fetchall()
-    # 4*4096*5120 floats, 4*4099*5120 floats, 4*5120 floats: their tiles divide them all.
-    x, kernel, result = 4 * 4096 * 5120 * 4, 4 * 4099 * 5120 * 4, 4 * 5120 * 4
-    assert found == [
-        (False, 0, "{}", "f32[4,4096,5120]{2,1,0:T(8,128)}", "f32", x, x),
-        (False, 1, "{}", "f32[4,4099,5120]{2,0,1:T(4,128)}", "f32", kernel, kernel),
-        (True, None, "{}", "f32[4,1,5120]{2,1,0:T(1,128)}", "f32", result, result),
-    ]
-
 
 def test_tiles_pad():
     (argument, _) = entry_shapes("(bf16[3,3,64,64]{3,2,1,0:T(8,128)(2,1)})->f32[]", {}).to_pylist()
@@ -56,11 +35,6 @@ def test_an_argument_may_be_a_tuple():
     ]
 
 
-def test_no_arguments():
-    (result,) = entry_shapes("()->f32[2]{0}", {}).to_pylist()
-    assert (result["is_output"], result["logical_bytes"]) == (True, 8)
-
-
 def test_what_has_no_size_has_none():
     found = entry_shapes("(f32[?,4]{1,0}, token[])->s32[<=7]{0}", {}).to_pylist()
     assert found[0]["logical_bytes"] is None
@@ -88,14 +62,3 @@ def test_a_wrong_signature_is_refused():
     ):
         with pytest.raises(DumpError):
             entry_shapes(signature, {})
-
-
-def test_a_wrong_signature_stops_nothing_else(tmp_path, db):
-    folder = copy_dump("cpu/jax-0.10.2/module_0000*", copy_dump(f"{MIXED}*", tmp_path / "a"))
-    (text,) = folder.glob("module_0018*optimizations.txt")
-    text.write_text(text.read_text().replace("layout={(f32[", "layout={(float[", 1))
-    (summary,) = fill(db, folder)
-    assert (summary.dumps, summary.new_modules) == (2, 2)
-    (problem,) = summary.problems
-    assert problem.startswith(f"{text}:1: ")
-    assert rows(db, "SELECT COUNT(peak_bytes) FROM peaks") == [(2,)]

@@ -73,18 +73,6 @@ def left_out(text: HloText) -> tuple[int, int, int]:
 # --- header -----------------------------------------------------------------------------
 
 
-def test_the_header_of_seed_001():
-    assert hlo(SEED).header == {
-        "is_scheduled": True,
-        "entry_signature": "(f32[4,4096,5120]{2,1,0:T(8,128)}, f32[4,4099,5120]{2,0,1:T(4,128)})"
-        "->f32[4,1,5120]{2,1,0:T(1,128)}",
-        "input_output_alias": None,
-        "buffer_donor": None,
-        "num_partitions": 1,
-        "replica_count": 1,
-    }
-
-
 def test_what_the_header_may_say():
     text = TEXT.replace("is_scheduled=true", "is_scheduled=true, replica_count=8")
     assert read(text).header["replica_count"] == 8
@@ -107,21 +95,6 @@ def test_the_module_has_the_name_of_its_first_line():
 
 
 # --- computations -----------------------------------------------------------------------
-
-
-def test_the_computations_of_seed_001():
-    assert hlo(SEED).computations.to_pylist() == [
-        {"computation": "fused_computation.1", "is_entry": False},
-        {"computation": "bitcast_fusion", "is_entry": False},
-        {"computation": "fused_computation", "is_entry": False},
-        {"computation": "main.4", "is_entry": True},
-    ]
-
-
-def test_a_closing_brace_may_name_its_computation():
-    # jax 0.4.23: `} // region_5.57`.
-    assert b"} // region_5.57\n" in content(MIXED_0_4_23)
-    assert instruction(hlo(MIXED_0_4_23), "copy.13")["computation"] == "region_5.57"
 
 
 def test_a_computation_may_run_on_another_thread():
@@ -160,34 +133,6 @@ def test_no_line_of_an_instruction_is_lost_and_every_computation_is_called():
 
 
 # --- instructions -----------------------------------------------------------------------
-
-
-def test_an_instruction_without_percent_signs():
-    found = instruction(hlo(SEED), "fusion.1")
-    assert found == {
-        "instruction": "fusion.1",
-        "opcode": "fusion",
-        "shape": "bf16[4,4096,5120]{2,0,1:T(4,128)(2,1)}",
-        "op_name": "args[0]",
-        "computation": "fused_computation",
-        "is_root": False,
-        "fusion_kind": "kLoop",
-    }
-
-
-def test_source_file_and_line_stand_in_older_metadata():
-    found = instruction(hlo(SEED), "fusion")
-    assert found["source_file"].endswith("/site-packages/flax/linen/linear.py")
-    assert found["source_line"] == 663
-    assert found["op_name"].startswith("jit(conv_general_dilated)/jit(main)/conv_general_dilated[")
-    assert found["op_name"].endswith("preferred_element_type=None]")
-    assert "stack_frame_id" not in found
-
-
-def test_source_file_and_line_come_from_the_frame_in_newer_metadata():
-    found = instruction(hlo(MIXED), "sort.0")
-    assert (found["source_file"], found["source_line"]) == ("/train/ver/prog.py", 34)
-    assert found["stack_frame_id"] == 14
 
 
 def test_what_a_kernel_used_beside_what_was_set_aside():
@@ -295,16 +240,6 @@ def test_an_instruction_whose_operands_do_not_close_is_left_out(said):
     assert left_out(found) == (1, 4, 10)
 
 
-def test_operands_that_close_before_a_word():
-    found = read(TEXT.replace("fusion(%p), kind=kLoop", "fusion(%p) (%p), kind=kLoop"))
-    assert operands(found, "fusion") == ["p"]
-
-
-def test_attributes_are_read_once():
-    attributes = read(TEXT).attributes
-    assert attributes() is attributes()
-
-
 def test_a_parameter_has_a_number():
     found = read(TEXT.replace("parameter(0)", "parameter(x)"))
     assert left_out(found) == (2, 4, 4)
@@ -364,12 +299,6 @@ def test_a_conditional_of_old_names_its_two_branches():
         ("true_computation", "double"),
         ("false_computation", "double"),
     ]
-
-
-def test_no_calls_are_no_rows():
-    found = read(TEXT.replace(", calls=%double", ""))
-    assert found.calls.num_rows == 0
-    assert found.calls.column_names == ["instruction", "attribute", "computation"]
 
 
 # --- newer text -------------------------------------------------------------------------

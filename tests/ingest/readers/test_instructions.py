@@ -3,14 +3,12 @@
 import re
 from contextlib import suppress
 
-import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.readers.hlo_text import read_instructions, split_instructions
-from memhouse.ingest.readers.lines import lines_of, split_lines
+from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.errors import DumpError
 
 from ...support.dumps import DUMPS, lines
@@ -48,72 +46,9 @@ def check_against_grammar(text):
     assert behind == [row[3] for row in expected]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "  %a f32[] add(%b, %c)",
-        "  %a = ",
-        "  %a = f32[]",
-        "  %a = f32[] add",
-        "  %a = f32[] Add(%b)",
-        "  %a = f32[] (%b)",
-        "  %a = (f32[], f32[] add(%b)",
-        "  % = f32[] add(%b)",
-        "   = f32[] add(%b)",
-        "  ROOTS %a = f32[] add(%b)",
-        "  so %a = f32[] add(%b)",
-        "  %a =  add(%b)",
-        f"  %a = f32[] {'a' * 100}(%b)",
-    ],
-)
-def test_what_is_no_instruction_is_refused_with_its_line(line):
-    with pytest.raises(DumpError) as refused:
-        read(f"  %b = f32[] constant(0)\n{line}\n  %c = f32[] copy(%b)\n")
-    assert refused.value.line == 2
-
-
 def test_a_brace_within_quotes_does_not_end_the_metadata():
     (row,) = read('  a = f32[] add(b), metadata={op_name="einsum{}/x" source_line=7}, c={}\n')
     assert (row["op_name"], row["source_line"]) == ("einsum{}/x", 7)
-
-
-def test_metadata_that_does_not_close_is_refused():
-    with pytest.raises(DumpError) as refused:
-        read('  a = f32[] copy(b)\n  c = f32[] copy(b), metadata={op_name="x\n')
-    assert refused.value.line == 2
-
-
-def test_metadata_that_lines_share_is_read_for_each():
-    text = '  a{} = f32[] add(b), metadata={{op_name="f" source_line={}}}\n'
-    found = read("".join(text.format(i, i % 3) for i in range(9)) + "  z = f32[] copy(b)\n")
-    assert [row["source_line"] for row in found] == [0, 1, 2] * 3 + [None]
-    assert [row["op_name"] for row in found] == ["f"] * 9 + [None]
-
-
-def test_what_looks_like_an_attribute_in_quotes_is_none():
-    (row,) = read(
-        '  a = f32[] add(b), frontend_attributes={k="v \\", metadata={source_line=6}"}, '
-        'metadata={op_name="real" source_line=7}\n'
-    )
-    assert (row["op_name"], row["source_line"]) == ("real", 7)
-
-
-def test_lines_made_of_texts_stay_apart():
-    texts = pa.array(["a = f32[] add(b), metadata", '={x} = f32[] c(), metadata={op_name="m"}'])
-    made = lines_of(texts.cast(pa.large_string()), np.array([3, 5]))
-    found = read_instructions(split_instructions(made)).to_pylist()
-    assert [row["op_name"] for row in found] == [None, "m"]
-
-
-def test_a_number_out_of_range_is_refused_where_it_first_stands():
-    text = "  a = f32[] add(b)\n" + "  c = f32[] add(b), metadata={source_line=99999999999}\n" * 2
-    with pytest.raises(DumpError) as refused:
-        read(text)
-    assert refused.value.line == 2
-
-
-def test_no_lines_are_no_rows():
-    assert read_instructions(split_instructions(split_lines(b"x\n").between(0, 0))).num_rows == 0
 
 
 @settings(max_examples=rounds(50))

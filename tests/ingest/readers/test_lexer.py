@@ -78,18 +78,6 @@ def test_used_values_repeat_such_an_instruction():
     )
 
 
-def test_a_damaged_definition_costs_itself():
-    text = content("cpu/jax-0.10.2/module_0018*values.txt").decode().lstrip()
-    section = split_lines(text.encode())
-    used = read_definitions(section, read_used_values(section)).definitions
-    damaged = split_lines(
-        text.replace(" from instruction: %", " from instruction: !? %", 1).encode()
-    )
-    found = read_definitions(damaged, read_used_values(damaged))
-    assert found.definitions.equals(used.slice(1))
-    assert len(found.unread) == 1
-
-
 @pytest.mark.parametrize("piece", ['"', '\\"', '"\\', "/*", "{", "}", "{\n", '"a\n', "/*\n", "x\n"])
 def test_hostile_texts_take_linear_time(piece):
     def seconds(count):

@@ -1,6 +1,5 @@
 """Messages as columns are what protobuf reads one by one, and damage has a byte."""
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,11 +11,9 @@ from memhouse.ingest.readers.proto_schema import (
     UnparsableError,
     checked_texts,
     damage_located,
-    distinct,
     parse,
     schema,
 )
-from memhouse.ingest.readers.wire import BYTES, VARINT, fields
 from memhouse.xla.errors import DumpError
 from tests.support.protos import field, message, packed, varint
 from tests.support.rounds import rounds
@@ -66,18 +63,6 @@ def test_columns_hold_what_the_messages_hold(messages, batch):
     assert columns.texts("name", "a name").to_pylist() == [one.name.decode() for one in alone]
 
 
-def test_fields_of_all_kinds():
-    data = field(1, 2**64 - 1) + b"\x11" + bytes(7) + b"\x01" + field(3, b"abc") + b"\x25\1\0\0\0"
-    found = list(fields(data, 0, len(data)))
-    assert [(number, kind) for number, kind, _, _ in found] == [
-        (1, VARINT), (2, 1), (3, BYTES), (4, 5)
-    ]  # fmt: skip
-    assert found[0][2] == 2**64 - 1
-    assert found[1][2] == 1 << 56
-    assert data[found[2][2] : found[2][3]] == b"abc"
-    assert found[3][2] == 1
-
-
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_damage_names_the_byte(place):
     """Of one message in any place among whole ones."""
@@ -110,9 +95,3 @@ def test_what_is_not_utf_8_is_shown():
     texts = pa.array(["größe".encode(), b"ab\xff"], pa.large_binary())
     with pytest.raises(DumpError, match=r"the name .*ab\\xff"):
         checked_texts(texts, "the name")
-
-
-def test_equal_bytes_have_one_code():
-    codes, values = distinct(pa.array([b"ab", b"c", b"ab"], pa.large_binary()))
-    assert np.array_equal(codes, [0, 1, 0])
-    assert values == [b"ab", b"c"]

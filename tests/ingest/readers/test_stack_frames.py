@@ -5,7 +5,7 @@ import re
 import pytest
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text, read_stack_frames
-from memhouse.ingest.readers.lines import Lines, split_lines
+from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.errors import DumpError
 
 from ...support.dumps import content
@@ -85,12 +85,6 @@ def test_both_printings_of_a_parent_are_read_alike():
     )
 
 
-def test_a_root_may_print_no_parent():
-    # A protocol buffer in text form leaves out what is 0.
-    text = FRAMES.replace(" parent_frame_id=1}", "}").replace("parent_frame_id=2", "X")
-    assert parents(read(text.replace("X", "parent_frame_id=1"))) == {1: None, 2: 1}
-
-
 def test_every_parent_comes_before_its_child():
     frames = read_hlo_text(split_lines(content(LLAMA))).stack_frames
     # Printed `parent_frame_id=1`: `<module>`, and frames that XLA tore from their callers.
@@ -100,54 +94,6 @@ def test_every_parent_comes_before_its_child():
 
 
 # --- the Python line behind a buffer ------------------------------------------------------
-
-CHAIN = """
-WITH RECURSIVE chain AS (
-    SELECT module_id, stack_frame_id AS frame, 0 AS depth
-    FROM peak_buffers
-    WHERE module_id = (SELECT module_id FROM dumps WHERE workload = 'llama-v5e')
-        AND memory_space = 0 AND instruction = $1
-    UNION ALL
-    SELECT chain.module_id, stack_frames.parent_frame_id, depth + 1
-    FROM chain
-    INNER JOIN stack_frames
-        ON stack_frames.module_id = chain.module_id AND stack_frames.stack_frame_id = frame
-    WHERE stack_frames.parent_frame_id IS NOT NULL
-)
-SELECT function || ':' || line
-FROM chain
-INNER JOIN stack_frames
-    ON stack_frames.module_id = chain.module_id AND stack_frames.stack_frame_id = frame
-ORDER BY depth
-"""
-
-
-@pytest.mark.parametrize(
-    ("instruction", "chain"),
-    [
-        # Frames 50, 7, 1.
-        ("all-gather.19", ["loss:43", "train_step:46", "<module>:52"]),
-        # Frames 88, 58, 17, 16, 13, 12, 11, 7, 1: XLA strings together the frames of the
-        # call and of what is called, once for each of its three nested calls.
-        (
-            "fusion.509",
-            [
-                "layer:35",
-                "loss.<locals>.<lambda>:40",
-                "loss:40",
-                "train_step:46",
-                "loss:40",
-                "train_step:46",
-                "loss:40",
-                "train_step:46",
-                "<module>:52",
-            ],
-        ),
-    ],
-)
-def test_the_whole_stack_behind_a_buffer_of_the_peak(warehouse, instruction, chain):
-    found = warehouse.sql(CHAIN, params=[instruction]).fetchall()
-    assert [frame for (frame,) in found] == chain
 
 
 # --- refusals -----------------------------------------------------------------------------
@@ -170,9 +116,3 @@ def test_what_is_wrong_is_refused_with_its_line(old, new, line):
     with pytest.raises(DumpError) as error:
         read(FRAMES.replace(old, new, 1))
     assert error.value.line == line
-
-
-def test_headings_and_rows_may_be_some_lines_of_a_text():
-    lines = split_lines(f"HloModule m\n\n{FRAMES}".encode()).between(2, 14)
-    assert isinstance(lines, Lines)
-    assert read_stack_frames(lines)[0] == read(FRAMES)

@@ -8,7 +8,7 @@ import pytest
 from memhouse.ingest.readers.xplane import Device, read_xspace
 from memhouse.ingest.sources.forward_bytes import PlainBytes
 
-from ...support.xplanes import XPLANE, device, metadata, modules_of, named, part, plane
+from ...support.xplanes import XPLANE, device, metadata, modules_of, part, plane
 
 
 class Counted(io.BytesIO):
@@ -63,11 +63,6 @@ def test_a_statistic_is_known_by_its_name(statistic):
     assert held(metadata([("jit_f(3)", b"one")], "another")) == []
 
 
-def test_other_planes_hold_no_modules():
-    content = metadata([("jit_f(1)", b"one")]).replace(b"/host:metadata", b"/host:metadate")
-    assert held(content) == []
-
-
 def test_devices_say_what_they_are():
     content = (
         device("/device:TPU:0", "TPU v5 Lite")
@@ -82,16 +77,6 @@ def test_devices_say_what_they_are():
         Device("gpu", memory_bytes=80 << 30),
         Device("gpu"),
     ]
-
-
-def test_a_device_may_name_its_kind_by_another_name():
-    content = plane(
-        "/device:TPU:0",
-        named(5, 1, "device_type_string"),
-        named(5, 9, "TPU v4"),
-        part(6, part(1, 1) + part(7, 9)),
-    )
-    assert read(content).devices == [Device("tpu", "TPU v4")]
 
 
 # Of each: the byte at which it is damaged, if that can be told.

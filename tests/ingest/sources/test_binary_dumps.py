@@ -100,17 +100,6 @@ def test_stack_frames_come_from_the_binary_where_the_text_has_none(tmp_path, db)
     ) == [("/train/a4/oom_variants.py", 44)]
 
 
-def test_a_module_has_one_id_whatever_the_order_of_its_schedule(folder, db, tmp_path):
-    other = tmp_path / "other"
-    other.mkdir()
-    reordered = with_reversed_schedule(MIXED.read_bytes())
-    assert reordered != MIXED.read_bytes()
-    (other / MIXED.name).write_bytes(reordered)
-    fill(db, folder, other)
-    assert len(rows(db, "SELECT run_id FROM dumps")) == 2
-    assert len(rows(db, "SELECT module_id FROM modules")) == 1
-
-
 def test_programs_of_the_compilation_cache_are_named_and_left_out(folder, db):
     cached = without_assignment(MIXED.read_bytes())
     for number in range(5):

@@ -1,13 +1,10 @@
 """Sessions of XProf: every module that ran, once, under the session's name."""
 
-import gzip
 import shutil
-import tarfile
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-import zstandard
 
 import memhouse
 from memhouse.ingest.pipeline import run_name
@@ -115,13 +112,6 @@ def test_several_sessions_are_workloads(db, session):
     assert (summary.dumps, summary.problems) == (8, [])
 
 
-def test_sessions_of_several_folders_have_the_folders_as_workloads(db, tmp_path, session):
-    session({"vm.xplane.pb": XPLANE.read_bytes()}, outer="all/train")
-    session({"vm.xplane.pb": XPLANE.read_bytes()}, outer="all/serve")
-    assert take(db, tmp_path / "all").run_id == "all"
-    assert rows(db, "SELECT DISTINCT workload FROM dumps ORDER BY 1") == [("serve",), ("train",)]
-
-
 def test_a_module_that_several_hosts_ran_counts_once(db, session, real):
     # Program ids count per process, and the bytes of equal modules may differ.
     hosts = {
@@ -165,30 +155,6 @@ def test_one_hlo_proto_alone(db, tmp_path, real):
     assert (summary.run_id, summary.problems) == ("jit_f(6)", [])
     # Nothing says that it ran on a CPU.
     assert rows(db, DUMPS) == [(".", "jit_f", 1, None)]
-
-
-def test_compressed_files(db, session):
-    real = XPLANE.read_bytes()
-    for ending, pack in ((".gz", gzip.compress), (".zst", zstandard.compress)):
-        take(db, session({f"vm.xplane.pb{ending}": pack(real)}, f"session{ending}"))
-    assert rows(db, "SELECT module_name, peak_bytes FROM peaks ORDER BY ALL") == [
-        module for module in MODULES for _ in range(2)
-    ]
-
-
-def test_an_archived_session(db, tmp_path):
-    archive = tmp_path / f"{NAME}.tar.gz"
-    with tarfile.open(archive, "w:gz") as tar:
-        tar.add(SESSION, NAME)
-    assert take(db, archive).run_id == NAME
-    assert rows(db, DUMPS) == [(".", *named, "cpu") for named in NAMED]
-
-
-def test_several_processes_read_a_session(db, session):
-    with memhouse.open(db) as warehouse:
-        folder = session({"vm.xplane.pb.gz": gzip.compress(XPLANE.read_bytes())})
-        assert warehouse.ingest(folder, jobs=2).problems == []
-    assert rows(db, "SELECT module_name, peak_bytes FROM peaks ORDER BY ALL") == MODULES
 
 
 def test_devices_name_the_platform_only_where_it_is_certain(db, session, real):

@@ -1,11 +1,10 @@
 """Kinds of op_names, callers, scopes."""
 
 import re
-from collections import Counter
 
 import pytest
 
-from memhouse.xla.op_names import Kind, callers, read_path, scopes
+from memhouse.xla.op_names import Kind, callers, scopes
 from memhouse.xla.program import NONE
 
 from ....support.dumps import lines
@@ -86,45 +85,6 @@ def test_other_frontends_name_operations_without_a_path():
     assert kinds(text) == {"a": "ARGUMENT", "b": "STRONG", "c": "XLA_MADE", "d": "STRONG"}
 
 
-def test_a_parameter_that_xla_made_of_an_operation_is_no_argument_name():
-    text = module(
-        entry=[
-            line("a = parameter(0)", "jit(f)/jit(main)/transpose[permutation=(1, 0)]"),
-            line("ROOT b = copy(a)", "jit(f)/jit(main)/transpose[permutation=(1, 0)]"),
-        ]
-    )
-    assert kinds(text) == {"a": "STRONG", "b": "STRONG"}
-
-
-@pytest.mark.parametrize(
-    ("op_name", "flags"),
-    [
-        ("jit(f)/jvp()/transpose", "jvp"),
-        ("jit(f)/transpose[permutation=(1, 0)]", ""),
-        ("jit(f)/transpose(jvp(up))/mul", "transpose jvp"),
-        ("jit(f)/transpose(jvp())/checkpoint/rematted_computation/mul", "rematted transpose jvp"),
-        ("checkpoint/rematted_computation/reduce_sum", "rematted"),
-        ("jit(f)/jvp()/a;jit(f)/transpose(jvp())/b", "jvp"),
-        ("jit(f)/my_transpose(x)/jit(jvp)/mul", ""),
-        ("rematted_computation", ""),
-    ],
-)
-def test_flags_of_components(op_name, flags):
-    entry = [
-        line("a = parameter(0)"),
-        line("b = copy(a)", op_name),
-        line("ROOT c = copy(b)", "jit(f)/x"),
-    ]
-    _, _, names = read(module(entry=entry))
-    at = names.texts.index(op_name)
-    found = {
-        "rematted": names.has_rematted[at],
-        "transpose": names.has_transpose[at],
-        "jvp": names.has_jvp[at],
-    }
-    assert " ".join(flag for flag, holds in found.items() if holds) == flags
-
-
 LOOP = module(
     computation(
         "sum",
@@ -153,18 +113,6 @@ LOOP = module(
 )
 
 
-def test_callers_are_the_first_instructions_that_lead_to_the_entry():
-    program, _, _ = read(LOOP)
-    found = {
-        name: program.names[row].as_py() if row != NONE else None
-        for name, row in zip(program.computation_names, callers(program).tolist(), strict=True)
-    }
-    assert found == {
-        **{"sum": "t", "scattered": "u", "body": "loop", "condition": "loop"},
-        **{"dead": None, "main": None},
-    }
-
-
 def test_callers_do_not_lead_in_circles():
     call = line("ROOT b = call(a), to_apply=%again")
     text = module(
@@ -191,43 +139,6 @@ def test_programs_that_are_not_jax_keep_their_first_component():
     assert scope_by_name(module(entry=entry)) == {"a": None, "b": ("model/dense", "MatMul")}
     _, _, names = read(module(entry=entry))
     assert not names.is_relative.any()
-
-
-def test_a_program_without_op_names():
-    text = module(entry=[line("a = parameter(0)"), line("ROOT b = copy(a)")])
-    assert scope_by_name(text) == {"a": None, "b": None}
-
-
-# Counted with `grep -o` in the texts' op_names.
-@pytest.mark.parametrize(
-    ("dump", "components"),
-    [
-        (
-            "tpu/llama-v5e/*after_optimizations.txt.gz",
-            {
-                **{"transpose()": 634, "jvp()": 1041, "": 893, "rematted_computation": 250},
-                **{"closed_call": 585, "body": 704, "checkpoint": 427, "btd,dhk->bthk": 38},
-                **{"jit(silu)": 48, "jit(take_along_axis)": 107, "jit(log_softmax)": 41},
-            },
-        ),
-        (
-            "cpu/jax-0.4.23/module_0009*after_optimizations.txt",
-            {
-                **{"transpose()": 0, "jit(main)": 62, "while": 5, "body": 2, "jit(tril)": 6},
-                **{"branch_0_fun": 4, "branch_1_fun": 2, "cond": 9, "jit(cholesky)": 21},
-            },
-        ),
-    ],
-)
-def test_counts_of_components_in_real_dumps(dump, components):
-    _, _, names = read(lines(dump))
-    rows = Counter(names.code.tolist())
-    found = Counter()
-    for number, text in enumerate(names.texts):
-        for part in read_path(text).components:
-            found[part.name] += rows[number]
-            found.update({f"{name}()": rows[number] for name in part.transformations})
-    assert {name: found[name] for name in components} == components
 
 
 @pytest.mark.parametrize("dump", ["tpu/llama-v5e", "tpu/resnet-v5e", "tpu/decode8-v5e"])

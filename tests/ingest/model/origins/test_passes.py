@@ -1,12 +1,10 @@
 """The pass of each instruction, a rule at a time."""
 
-import numpy as np
 import pytest
 
-from memhouse.xla.passes import PASSES, value_pass
-from memhouse.xla.program import NONE
+from memhouse.xla.passes import PASSES
 
-from .texts import computation, line, module, pass_by_name, passes_of, read
+from .texts import computation, line, module, pass_by_name
 
 # A forward and a backward instruction, which every training step has.
 PARAMETERS = [line("p = parameter(0)", "x"), line("lr = parameter(1)", "rate")]
@@ -201,18 +199,6 @@ def test_a_loop_is_no_reader_of_the_optimizer():
     assert (found["start"], found["loop"], found["update"]) == ("forward", "forward", "optimizer")
 
 
-def test_a_reducer_that_both_passes_share_makes_neither_backward():
-    reducer = computation(
-        "sum",
-        line("one = parameter(0)"),
-        line("other = parameter(1)"),
-        line("ROOT add = add(one, other)", "jit(f)/transpose(jvp())/reduce_sum"),
-    )
-    reduce = line("norm = reduce(p, p), dimensions={}, to_apply=%sum", "jit(f)/reduce_sum")
-    found = pass_by_name(step(reduce, computations=[reducer]))
-    assert (found["norm"], found["add"]) == ("forward", "backward")
-
-
 def old_step(*instructions):
     """A training step by JAX 0.4, which drops a `jvp()` without a name."""
     return module(
@@ -247,26 +233,3 @@ def test_old_jax_tells_backward_from_optimizer_by_the_source_line():
 def test_later_jax_has_no_such_rule():
     text = old_step(line("head = negate(gradient)", "jit(f)/jit(main)/dot_general", 43))
     assert pass_by_name(text.replace("/jit(main)/", "/"))["head"] == "optimizer"
-
-
-def test_the_pass_of_a_value_is_its_owners_but_for_arguments_and_clones():
-    text = step(line("again.remat = negate(p)"), line("it = negate(p)"))
-    found = passes_of(text)
-    program, _, _ = read(text)
-    at = {name: row for row, name in enumerate(program.names.to_pylist())}
-    made_by = ["it", "again.remat", "again.remat", "it", "it", "it"]
-    origin = ["p", "p", "forward", "again.remat", "backward", None]
-    codes = value_pass(
-        found,
-        np.array([at[name] for name in made_by]),
-        np.array([NONE if name is None else at[name] for name in origin]),
-        np.zeros(len(origin), bool),
-    )
-    assert [PASSES[code] if code != NONE else None for code in codes.tolist()] == [
-        *("argument", "argument", "rematerialised", "rematerialised", "backward", None)
-    ]
-
-
-def test_a_program_of_nothing_but_arguments():
-    text = module(entry=[line("ROOT p = parameter(0)", "x")])
-    assert pass_by_name(text) == {"p": "argument"}

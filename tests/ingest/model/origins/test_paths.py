@@ -107,11 +107,6 @@ def test_control_flow_and_wrappers_name_no_work(text):
     assert read_component(text).is_dropped
 
 
-@pytest.mark.parametrize("text", ["ssm", "jit(silu)", "up", "branch", "jvp(mid)", "transpose"])
-def test_names_stay(text):
-    assert not read_component(text).is_dropped
-
-
 @pytest.mark.parametrize(
     ("text", "scope", "operation"),
     [
@@ -127,19 +122,6 @@ def test_names_stay(text):
 def test_scope_and_operation(text, scope, operation):
     path = read_path(text)
     assert (path.scope, path.operation, path.has_program) == (scope, operation, True)
-
-
-@pytest.mark.parametrize(
-    ("text", "loops"),
-    [
-        ("jit(f)/transpose(jvp())/while/body/mul", 0),
-        ("jit(f)/jit(main)/transpose(jvp(while))/body/mul", 0),
-        ("jit(f)/while/body/transpose(jvp())/while/body/mul", 1),
-        ("jit(f)/while/body/while/body/jvp(up)/mul", 2),
-    ],
-)
-def test_loops_around_differentiated_code_are_counted(text, loops):
-    assert read_path(text).loops == loops
 
 
 PIECES = st.sampled_from([*"()[]{}'\"/;:ax", "jvp(", "transpose(", "jit(f)/", "while"])

@@ -1,6 +1,5 @@
 """Programs that once went wrong: what a review found."""
 
-import numpy as np
 import pytest
 
 from memhouse.ingest.join import numbers_of
@@ -50,12 +49,3 @@ def test_values_in_nested_tuples_are_found():
     )
     flow = found.derived.dataflow
     assert numbers_of(found, flow.values_table()).tolist() == list(range(len(flow)))
-
-
-@pytest.mark.scheduled
-def test_a_long_chain_without_names_has_no_owners():
-    """Once it took as long as its square."""
-    lines = ["%v0 = f32[8]{0} iota(), iota_dimension=0"]
-    lines += [f"%v{i + 1} = f32[8]{{0}} negate(%v{i})" for i in range(8000)]
-    found = attributed(*lines, "ROOT %r = f32[8]{0} add(%v8000, %p)")
-    assert np.count_nonzero(found.origins.instruction == -1) > 8000

@@ -90,10 +90,3 @@ def test_a_stack_and_the_last_hidden_state_are_two_residuals(filled, history):
     """Both are the sum at the end of a layer; only the stack is read by the layers again."""
     found = of_dump(filled, history, RESIDUALS, "tpu/llama-v5e")
     assert [row[:3] for row in found[:2]] == [(16.8, 2, "add.510"), (8.4, 1, "add.510")]
-
-
-def test_without_a_derivative_nothing_is_saved(filled, history):
-    assert of_dump(filled, history, RESIDUALS, "gpu/decode-h100") == []
-    passes = """SELECT DISTINCT "values".pass FROM dumps JOIN "values" USING (module_id)
-        WHERE run_id = '{}' AND workload = '{}' AND "values".pass IS NOT NULL ORDER BY 1"""
-    assert of_dump(filled, history, passes, "gpu/decode-h100") == [("argument",), ("other",)]
