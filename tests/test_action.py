@@ -48,7 +48,7 @@ def compiled(runner, nights):
     return put
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_pushes_are_judged_commented_and_kept(runner, github, compiled):
     """The first push to main, then a pull request that grows, that is mended, and that may grow."""
     done = runner.run(1, allow_new="true", **compiled("2026-10-01"))
@@ -174,7 +174,7 @@ def broken(done, github, step, told):
     return True
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_what_cannot_be_judged_is_told(runner, github, compiled):
     assert broken(runner.run(1, 7, dumps="dumps"), github, "Ingest", "dumps: ")
     (runner.workspace / "dumps").mkdir()
@@ -275,7 +275,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_hostile_names_are_only_names(runner, github):
     programs = {f"{name}/jit {name}": 100 + number for number, name in enumerate(HOSTILE)}
     make_run(runner.workspace / "memhouse.duckdb", "1-1", programs, day=1, branch="main")
@@ -345,7 +345,7 @@ def test_no_input_becomes_part_of_a_script():
         assert "${{" not in step.get("run", "")
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_memhouse_is_installed_from_the_actions_checkout(github, tmp_path, nights):
     """As GitHub unpacks it: without a history, beside the checkout of the user."""
     ignored = shutil.ignore_patterns(

@@ -37,24 +37,6 @@ def xprof(kind, workload):
     return next(spaces for name, spaces in said.items() if name.startswith(f"{workload}/"))
 
 
-def test_one_program(history, nights):
-    said = memory_analysis(nights, "llama-v5e")
-    seen = xprof("tpu", "llama-v5e")["0"]
-    for row, jax, viewer, ours in (
-        ("arguments", "argument_size_in_bytes", "entryComputationParametersMib", "argument_bytes"),
-        ("outputs", "output_size_in_bytes", "maybeLiveOutMib", "output_bytes"),
-        ("aliases: outputs in donated arguments", "alias_size_in_bytes", None, "alias_bytes"),
-        ("temps", "temp_size_in_bytes", None, "temp_bytes"),
-        ("peak", "peak_memory_in_bytes", "peakHeapMib", "peak_bytes"),
-        ("reserved", None, "totalBufferAllocationMib", "total_bytes"),
-    ):
-        assert shown("One program: a training step on TPU v5e", row) == [
-            str(said[jax]) if jax else "",
-            str(round(seen[viewer] * MIB)) if viewer else "",
-            *in_warehouse(history, "llama-v5e", ours),
-        ]
-
-
 @pytest.mark.parametrize(
     ("workload", "kind", "heap"),
     [

@@ -115,7 +115,7 @@ def to_be_packed():
 
 
 def test_every_file_that_the_package_needs_is_one_that_pyproject_packs():
-    """What a wheel would lack; that a wheel is what this says is tried on the schedule."""
+    """What a wheel would lack; that a wheel is what this says is tried below."""
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     packed = set()
     for name in tool["packages"]:
@@ -133,7 +133,6 @@ def missing_from(wheel):
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_the_wheel_is_whole_and_the_sdist_has_the_tag_and_what_the_wheel_takes(tmp_path):
     """Tests, docs and dumps stay in the repository: they are most of its bytes."""
     copy = tmp_path / "memhouse"

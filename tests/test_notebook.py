@@ -12,7 +12,6 @@ def test_the_notebook_is_saved_without_outputs():
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_the_notebook_leads_to_the_fix_and_its_page_has_no_charts(tmp_path):
     notebook = executed(tmp_path)
     shown = [str(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]

@@ -21,7 +21,7 @@ DEAR = {"docs/advise.md", "docs/how-to/many-hosts.md", "docs/pytest.md", "docs/t
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.scheduled] if name in DEAR else [])
+        pytest.param(name, marks=[pytest.mark.slow] if name in DEAR else [])
         for name in WITH_COMMANDS
     ],
 )

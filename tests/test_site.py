@@ -6,17 +6,11 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
 import pytest
-import typer
 
-from memhouse.cli.app import build_app
 from memhouse.docs.build_site import GENERATED, PAGES
-from memhouse.docs.command_reference import reference
-
-from .support.browser import browser, missing
 
 ROOT = Path(__file__).parents[1]
 SAVED = [*PAGES, *(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))]
@@ -75,24 +69,6 @@ def test_what_is_generated_is_not_saved():
     assert [name for name in GENERATED if (ROOT / name).exists()] == []
 
 
-def commands_below(group, names):
-    """The commands of a group of Typer, and the groups, by what is typed."""
-    for name, command in group.commands.items():
-        yield " ".join([*names, name])
-        if hasattr(command, "commands"):
-            yield from commands_below(command, [*names, name])
-
-
-def test_the_reference_has_each_command_once_with_its_options():
-    main = typer.main.get_command(build_app())
-    said = re.findall(r"^##+ (.*)", reference(), re.MULTILINE)
-    assert sorted(said) == sorted(commands_below(main, ["memhouse"]))
-    sections = dict(re.findall(r"^##+ (.*)\n((?:(?!##).*\n?)*)", reference(), re.MULTILINE))
-    check = main.commands["check"]
-    options = chain(*(each.opts for each in check.params if not each.hidden))
-    assert [each for each in options if each not in sections["memhouse check"]] == []
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the site."""
@@ -104,7 +80,6 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_the_site_builds_without_a_warning(site):
     """The settings ask for that; what is shown is whole, down to the methods' docstrings."""
     assert {page.relative_to(site).with_suffix("") for page in site.rglob("*.html")} >= {
@@ -112,20 +87,3 @@ def test_the_site_builds_without_a_warning(site):
     }
     shown = (site / "docs/reference/python-api.html").read_text()
     assert 'id="memhouse.Warehouse.owners"' in shown
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(missing() is not None, reason=str(missing()))
-@pytest.mark.scheduled
-def test_a_page_fits_a_phone_and_asks_nothing_of_a_network(site):
-    pages = [page for page in sorted(site.rglob("*.html")) if page.name != "404.html"]
-    with browser() as opened:
-        opened.look(width=390)
-        for page in pages:
-            opened.driver.get(page.as_uri())
-            wide = opened.driver.execute_script(
-                "return document.documentElement.scrollWidth - window.innerWidth"
-            )
-            assert wide <= 0, page
-        # The browser's own first tab is of chrome://.
-        assert [url for url in opened.network_requests() if url.startswith("http")] == []

@@ -13,7 +13,6 @@ import pytest
 
 from .support.command import run_memhouse
 from .support.scenarios import SCENARIOS, laid_out
-from .support.warehouse import rows
 
 STORY = "two lineages, three hosts, a renamed and a vanished program"
 
@@ -31,43 +30,6 @@ def db(nights, tmp_path_factory):
         )
         assert done.returncode == 0, done.stderr
     return folder / "story.duckdb"
-
-
-def links(db, run):
-    """What each program of a run follows: the run, its name then, and how it was found."""
-    found = rows(
-        db,
-        f"""SELECT now.workload, now.module_name, past.run_id, past.module_name, matched_by
-        FROM history INNER JOIN dumps AS now USING (dump_id)
-        LEFT JOIN dumps AS past ON past.dump_id = previous_dump_id WHERE now.run_id = '{run}'""",
-    )
-    return {f"{workload}/{name}": past for workload, name, *past in found}
-
-
-def test_main_and_the_pull_request_are_two_histories_that_go_on(db):
-    query = "SELECT branch, run_id, previous_run_id FROM lineages ORDER BY branch, run_number"
-    assert rows(db, query) == [
-        ("main", "m1", None),
-        ("main", "m2", "m1"),
-        ("main", "m3", "m2"),
-        ("pr-1", "pr1", None),
-    ]
-    hosts = [f"host{number}/jit_train_step" for number in range(3)]
-    assert links(db, "m2") == {
-        "gen/jit_decode": ["m1", "jit_generate", "module renamed"],
-        **{host: ["m1", "jit_train_step", "only"] for host in hosts},
-    }
-    gone = """SELECT gone.run_id, workload, module_name, dumps.run_id
-        FROM gone INNER JOIN dumps ON dump_id = last_dump_id"""
-    assert rows(db, gone) == [("m2", "vision", "jit_train", "m1")]
-    assert links(db, "m3") == {
-        "gen/jit_decode": ["m2", "jit_decode", "only"],
-        **{host: ["m2", "jit_train_step", "only"] for host in hosts},
-        # Held against the night before last.
-        "vision/jit_train": ["m1", "jit_train", "only"],
-    }
-    assert rows(db, "SELECT * FROM history WHERE is_new") == []
-    assert run_memhouse("verify", "--db", db).returncode == 0
 
 
 def test_check_says_each_morning_what_to_do(db):
@@ -124,13 +86,6 @@ def test_trends_tells_each_change_once_and_the_two_equal_hosts_in_one_line(db):
     told = lines(run_memhouse("trends", "--db", db, "--branch", "pr-1").stdout)
     assert any(line.startswith("host0 … host2 (3 the same)") for line in told)
     assert not any(line.startswith("pr1 ") for line in told)
-
-
-def test_since_names_the_night_the_step_and_the_cause_across_a_missed_night(db):
-    now, before, cause = run_memhouse("since", "--db", db, "vision").stdout.splitlines()[:3]
-    assert "325.50 MiB since m3" in now
-    assert "224.76 MiB in m1 (+100.74 MiB, +44.8 %)" in before
-    assert "bf16[16,224,224,3] → bf16[24,224,224,3]" in cause
 
 
 def lines(table):

@@ -1,8 +1,6 @@
 """`memhouse advise`: what to change first, for a person and for a program."""
 
-import csv
 import gzip
-import io
 import json
 
 import pytest
@@ -81,14 +79,6 @@ def test_what_is_told_became_true(history):
     assert first["saving_bytes"] == pytest.approx(saved, rel=0.02)
 
 
-def test_csv_has_the_columns_of_json(history):
-    table = list(csv.reader(io.StringIO(advise(history, "-f", "csv").stdout)))
-    (*_, found) = json.loads(advise(history, "-f", "json").stdout)
-    assert table[0] == list(found)
-    assert table[0][:3] == ["saving_bytes", "low_bytes", "high_bytes"]
-    assert found["value_ids"]
-
-
 def test_a_wanted_saving_keeps_what_is_dear(history):
     """1 GiB takes only what is elementwise: the products stay saved. 1.5 GiB takes some."""
     for wanted, least in (("1GiB", 1 << 30), ("1.5GiB", 3 << 29)):
@@ -124,9 +114,6 @@ def test_what_cannot_be_advised_is_a_usage_error(history):
 def test_in_python_advice_is_values(history):
     with memhouse.open(history, read_only=True) as warehouse:
         found = warehouse.advise(LLAMA, run=UNCHECKPOINTED)
-        shown = str(found)
-        page = found._repr_html_()
-        wanted = warehouse.advise(LLAMA, save="1GiB").findings[0]
     assert [finding.grade for finding in found.findings][:2] == [Grade.between] * 2
     assert found.self_check_bytes == 0
     assert found.peak.peak_bytes == peak(history, UNCHECKPOINTED)
@@ -134,9 +121,7 @@ def test_in_python_advice_is_values(history):
     assert found.followed == found.first == found.findings[:1]
     assert found.together.peak_bytes == found.peak.peak_bytes - found.findings[0].saving_bytes
     assert found.arrow().num_rows == len(found) == len(found.findings)
-    assert shown.startswith("The peak is 2.44 GiB at time 631: 2.31 GiB of temps")
-    assert "compute the layers of the scan again" in page
-    assert wanted.kind == "saving wanted"
+    assert str(found).startswith("The peak is 2.44 GiB at time 631: 2.31 GiB of temps")
 
 
 def test_of_text_alone_advice_is_estimated(nights):
@@ -217,7 +202,6 @@ def other():
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_what_options_can_follow_is_proved(tmp_path, db, monkeypatch):
     """The flag of XLA, and an argument that is donated beside those that the user donates."""
     pytest.importorskip("jax", reason="jax is not installed: it is in the dev extra")

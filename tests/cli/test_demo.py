@@ -1,6 +1,5 @@
 """`memhouse demo`: five commands on dumps that the package holds."""
 
-import re
 import shlex
 import tarfile
 
@@ -10,13 +9,10 @@ import zstandard
 from memhouse.cli.demo.walk import _NIGHTS, STEPS
 
 from ..support.command import run_memhouse
-from ..support.console import on_terminal
 from ..support.dumps import DATA
 from ..support.warehouse import rows
 
 ROOT = DATA.parents[1]
-# Of text: NO_COLOR leaves bold and faint text.
-STYLE = re.compile(r"\x1b\[[012]?m")
 PACKED = ROOT / "cli/demo" / _NIGHTS
 
 
@@ -89,14 +85,6 @@ def test_a_second_demo_says_the_same_and_no_other_warehouse_is_touched(demo):
     assert (again.returncode, again.stdout) == (0, first.stdout)
     assert rows(folder / "memhouse-demo.duckdb", "SELECT COUNT(*) FROM runs") == [(4,)]
     assert [file.name for file in folder.iterdir()] == ["memhouse-demo.duckdb"]
-
-
-@pytest.mark.slow
-def test_it_fits_a_terminal(tmp_path):
-    shown = STYLE.sub("", on_terminal("NO_COLOR=1 memhouse demo 'a folder'", tmp_path))
-    assert "--db 'a folder/memhouse-demo.duckdb'" in shown
-    own = [line.rstrip() for line in shown.splitlines() if "'a folder" not in line]
-    assert all(len(line) <= 80 for line in own)
 
 
 def test_a_file_of_the_user_is_left_alone(filled, tmp_path):

@@ -113,9 +113,8 @@ def test_the_first_branch_says_once_what_becomes_of_the_other_runs(two):
     assert HINT not in label(two, "2026-10-05", "commit=a1").stderr
     assert HINT in label(two, "2026-10-05", "branch=main").stderr
     assert HINT not in label(two, "2026-10-05", "branch=dev").stderr
-
-
-def test_all_labelled_at_once_have_nothing_to_be_told(two):
+    # All labelled at once have nothing to be told.
+    label(two, "2026-10-05", "branch=")
     assert HINT not in label(two, "2026-10-01", "2026-10-05", "branch=main").stderr
 
 
@@ -170,14 +169,6 @@ def test_runs_show_the_branch_where_one_has_one(two):
     assert [row["branch"] for row in shown] == [None, "main"]
 
 
-def test_runs_of_one_time_are_listed_as_they_came(db, nights):
-    for run in ("b", "a"):
-        path = nights / "2026-10-01/llama-cpu"
-        run_memhouse("ingest", path, "--run", run, "--at", "2026-10-01", "--db", db)
-    shown = json.loads(run_memhouse("runs", "--db", db, "-f", "json").stdout)
-    assert [row["run"] for row in shown] == ["b", "a"]
-
-
 def test_python_labels_too(two):
     with library.open(two) as warehouse:
         warehouse.label("2026-10-01", "2026-10-05", labels={"branch": "main", "by": "me"})
@@ -187,15 +178,6 @@ def test_python_labels_too(two):
         ]
         with pytest.raises(UsageError, match="'gone'"):
             warehouse.label("gone", labels={"branch": "main"})
-
-
-def test_python_replaces_and_says_what(two, nights):
-    with library.open(two) as warehouse:
-        with pytest.raises(UsageError, match="2026-10-01"):
-            warehouse.ingest(nights / "2026-10-05/llama-cpu", run="2026-10-01")
-        summary = warehouse.ingest(nights / "2026-10-05/llama-cpu", run="2026-10-01", replace=True)
-    gone = summary.replaced
-    assert (summary.run_id, gone.runs, gone.dumps, gone.modules) == ("2026-10-01", 1, 1, 1)
 
 
 def test_an_empty_label_is_none_when_ingesting_too(two, nights):

@@ -221,25 +221,6 @@ def test_a_cut_message_is_told_to_be_cut(tmp_path):
     assert "cut: " in oom("-", stdin=text[: len(text) // 2], cwd=tmp_path).stdout
 
 
-def test_python_prints_what_the_command_prints(stored, tmp_path):
-    path = DATA / "oom/jax0.9.2-temps.txt"
-    printed = " ".join(oom(path, cwd=tmp_path).stdout.split())
-    for part in str(memhouse.read_oom(path)).splitlines():
-        assert " ".join(part.split()) in printed.replace("size buffers made at what ", "")
-    with memhouse.open(stored, read_only=True) as warehouse:
-        assert str(warehouse.oom("night")).count("out of ") == 4
-        assert len(memhouse.read_oom(io.BytesIO(b"step 1\n"))) == 0
-
-
-def test_a_run_is_waited_for(stored):
-    with held(stored):
-        run = oom("night", "--db", stored, "--wait", "0.5")
-    assert run.returncode == 1
-    waiting, error = run.stderr.splitlines()
-    assert " 0.5 s " in waiting
-    assert error.startswith(f"error: {stored} ")
-
-
 def test_a_message_of_a_record_each_line_is_whole(tmp_path):
     plain = (DATA / "oom/jax0.9.2-temps.txt").read_text()
     records = [

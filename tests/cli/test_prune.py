@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memhouse import open as memhouse_open
 from memhouse.schema.tables import metadata
 
 from ..support.clock import at
@@ -103,14 +102,6 @@ def test_labels_and_accepted_growth_go_with_the_run(own):
     assert rows(own, "SELECT run_id FROM run_labels") == [("2026-10-09",)]
 
 
-def test_flags_go_with_their_last_dump(copied):
-    prune(copied, "cpu")
-    assert rows(copied, "SELECT COUNT(DISTINCT flags_id) FROM compiler_flags") == rows(
-        copied, "SELECT COUNT(DISTINCT flags_id) FROM dumps"
-    )
-    assert not rows(copied, "SELECT * FROM compiler_flags WHERE flag LIKE 'xla_force_host%'")
-
-
 # --- by age -------------------------------------------------------------------------------
 
 
@@ -200,9 +191,3 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(own):
         assert would.stdout.splitlines() == sorted(set(names) - set(runs(own)))
         # As many runs, dumps and modules.
         assert re.findall(r"\d+ \w+", would.stderr) == re.findall(r"\d+ \w+", done)[:3]
-
-
-def test_the_library_says_so_too(own):
-    with memhouse_open(own) as warehouse:
-        would = warehouse.prune(["2026-10-08"], dry_run=True)
-        assert warehouse.prune(["2026-10-08"]) == would

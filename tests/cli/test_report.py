@@ -10,7 +10,6 @@ import pytest
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import copy_dump
-from ..support.warehouse import fill
 
 TITLE = re.compile(r"<title>(.*)</title>")
 
@@ -60,6 +59,7 @@ def test_where_a_report_may_be_written(history, folder):
     done = run_memhouse("report", *pages, "-o", "train.py")
     assert done.returncode == 2
     assert "train.py" in done.stderr
+    assert run_memhouse("report", "--site", "train.py", "--db", history).returncode == 1
     assert (folder / "train.py").read_text() == "import jax\n"
     (folder / "x.html").mkdir()
     done = run_memhouse("report", *pages, "-o", "x.html")
@@ -70,21 +70,6 @@ def test_where_a_report_may_be_written(history, folder):
     assert (shown.returncode, shown.stderr) == (0, "")
     assert shown.stdout.startswith("<!DOCTYPE html>")
     assert shown.stdout.rstrip().endswith("</html>")
-
-
-@pytest.mark.slow
-def test_a_site_tells_what_was_written(db, nights, folder):
-    fill(db, nights / "2026-10-06/llama-cpu")
-    first = run_memhouse("report", "--site", "pages", "--db", db)
-    assert (first.returncode, first.stdout) == (0, "")
-    number = len(list((folder / "pages").rglob("*.html")))
-    assert re.match(rf"pages/index\.html: {number} \w+ written, 0 unchanged", first.stderr)
-    again = run_memhouse("report", "--site", "pages", "--db", db)
-    assert re.search(rf" 0 \w+ written, {number} unchanged", again.stderr)
-    (folder / "file").write_text("a file")
-    done = run_memhouse("report", "--site", "file", "--db", db)
-    assert done.returncode == 1
-    assert "file" in done.stderr
 
 
 def test_what_does_not_go_together_is_told_and_nothing_is_written(history, folder):

@@ -12,8 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 import memhouse.cli
-from memhouse.cli.render.text import print_rows
-from memhouse.queries.result import Column, heading, human, is_number
+from memhouse.queries.result import Column, human
 from memhouse.schema.readable import human_bytes
 
 from ..support.command import run_memhouse
@@ -92,18 +91,6 @@ def test_a_value_reads_as_its_column_says():
     assert [(column, value, human(column, value)) for column, value, _ in values] == values
 
 
-def test_a_heading_leaves_the_unit_to_the_cells():
-    assert heading("peak_bytes") == "peak"
-    assert heading("change_pct") == "change %"
-    assert heading("fullest_at") == "fullest at"
-
-
-def test_numbers_are_told_by_their_type():
-    types = [pa.int32(), pa.int64(), pa.float64(), pa.decimal128(38)]
-    assert all(is_number(type_) for type_ in types)
-    assert not any(is_number(type_) for type_ in (pa.string(), pa.bool_(), pa.timestamp("us")))
-
-
 # --- on a terminal --------------------------------------------------------------------------
 
 
@@ -156,12 +143,6 @@ def test_check_is_a_table_and_doctor_names_no_option_that_it_lacks(history, tmp_
     assert "(| cat has all)" in " ".join(plain(said).split())
 
 
-def test_long_names_are_cut_where_they_tell_least(filled):
-    shown, _ = on_terminal("buffers", "llama-v5e", "--db", filled)
-    first = plain(shown).splitlines()[1]
-    assert "())/dot_general" in first  # Of a path the beginning.
-
-
 def test_a_shape_is_whole_and_what_has_no_room_is_a_flag_away(filled):
     shown, said = on_terminal("buffers", "llama-v5e", "--db", filled)
     found = rows(
@@ -179,30 +160,6 @@ def test_a_shape_is_whole_and_what_has_no_room_is_a_flag_away(filled):
     assert "all-gather.19" in plain(shown)
     assert "…" not in plain(shown)
     assert "--wide" not in plain(said)
-
-
-def test_callers_have_the_room(filled):
-    shown, _ = on_terminal("owners", "llama-v5e", "--db", filled, "--callers", "1")
-    lines = plain(shown).splitlines()
-    assert lines[0].split()[-1] == "called_by"
-    assert any("train_step at zoo.py:46" in line for line in lines)
-
-
-def test_shapes_lose_their_layouts_first(filled):
-    query = "SELECT shape, op_name FROM peak_buffers ORDER BY counted_bytes DESC, shape LIMIT 30"
-    wide, _ = on_terminal("sql", query, "--db", filled, columns=250)
-    narrow, _ = on_terminal("sql", query, "--db", filled, columns=40)
-    whole, cut = (plain(shown).splitlines()[1:] for shown in (wide, narrow))
-    assert whole[0].split()[0].endswith("}")
-    shapes = [line.split("{")[0] for line in whole]
-    assert [line.split()[0] for line in cut] == shapes
-
-
-def test_columns_line_up(filled):
-    shown, _ = on_terminal("owners", "llama-v5e", "--db", filled)
-    lines = plain(shown).splitlines()
-    ends = {line.index("%") for line in lines[1:]}
-    assert len(ends) == 1
 
 
 def test_prose_wraps(filled):
@@ -261,18 +218,6 @@ def test_a_cut_text_fits_its_cells():
         table_column.width = 10
         assert table_column.lines(text) == [shown]
         assert cell_len(shown) <= 10
-
-
-def test_in_a_pipe_a_row_is_a_line(filled):
-    done = run_memhouse("peaks", "--all", "--db", filled)
-    as_csv = run_memhouse("peaks", "--all", "--db", filled, "--format", "csv").stdout
-    assert len(done.stdout.splitlines()) == len(as_csv.splitlines())
-    assert "\x1b" not in done.stdout
-
-
-def test_a_text_that_looks_like_markup_is_shown_as_it_is(capsys):
-    print_rows(pa.table({"name": ["[bold]x[/bold]", "[/]", ":smile:"]}), "table")
-    assert capsys.readouterr().out.split() == ["name", "[bold]x[/bold]", "[/]", ":smile:"]
 
 
 # --- control characters ---------------------------------------------------------------------

@@ -286,7 +286,6 @@ def test_a_program_from_the_question_to_the_answer(program, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_what_cannot_be_built_is_told_in_a_line(program):
     """What was compiled is kept, nothing is left running; what the function prints is nowhere."""
     hows = {

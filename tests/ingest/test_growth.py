@@ -83,7 +83,7 @@ def peak_bytes(text):
 # The bytes of a chain measured 1.17 at these sizes; the quadratic tables that were here, 2.
 @pytest.mark.parametrize(
     ("cost", "most", "count"),
-    [(calls, 1.1, 500), pytest.param(peak_bytes, 1.25, 1500, marks=pytest.mark.scheduled)],
+    [(calls, 1.1, 500), pytest.param(peak_bytes, 1.25, 1500, marks=pytest.mark.slow)],
 )
 def test_twice_the_program_is_twice_the_work(cost, most, count):
     grown = {}

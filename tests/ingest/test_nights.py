@@ -52,7 +52,7 @@ def expected(night, tmp_path_factory):
     return rows
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 @settings(
     deadline=None,
     max_examples=rounds(10),

@@ -73,7 +73,7 @@ def test_together_as_alone(programs, monkeypatch):
     assert sum(counts) == 2 * len(programs)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_what_is_wrong_with_one_is_its_own(programs, tmp_path):
     others = {program.key.name: program for program in programs[:: len(programs) // 11]}
     whole = {name: alone(program) for name, program in others.items()}

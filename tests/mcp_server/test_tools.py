@@ -15,28 +15,6 @@ from ..support.hostile_names import NAMES, poison
 
 A, B = "2026-10-07", "2026-10-08"
 LLAMA = {"module": "llama-v5e"}
-# Of the ten nights; each tool at least once.
-QUESTIONS = [
-    ("runs", {}),
-    ("trends", {"workload": "llama-v5e", "metric": "total"}),
-    ("check", {"run": B, "baseline": "2026-10-01"}),
-    ("diff", {"a": A, "b": B}),
-    ("diff", {"a": A, "b": B, "workload": "llama-v5e", "by": "role"}),
-    ("since", LLAMA),
-    ("modules", {"run": B}),
-    ("peaks", {}),
-    ("owners", {"module": "resnet-h100", "callers": 2}),
-    ("owners", {**LLAMA, "by": "scope"}),
-    ("buffers", {"module": "decode-v5e", "at": 10}),
-    ("saved", {**LLAMA, "run": B, "limit": 3}),
-    ("advise", {**LLAMA, "run": B}),
-    ("oom", {}),
-    ("views", {}),
-    ("views", {"name": "peaks"}),
-    ("views", {"name": "dumps"}),
-    ("views", {"name": "trends", "show": "sql"}),
-    ("sql", {"query": "SELECT workload, peak_bytes FROM peaks ORDER BY ALL"}),
-]
 
 
 def test_every_tool_only_reads_and_takes_no_path(asked):
@@ -83,16 +61,12 @@ WRONG = [
     ("owners", {**LLAMA, "path": "/etc/passwd"}, "path: there is no such argument"),
     ("owners", {"module": "llama"}, "llama-cpu"),
     ("owners", {"module": "nope"}, "the tool modules"),
-    ("owners", {**LLAMA, "run": "nope"}, "the tool runs"),
     ("owners", {"module": "x" * 30_000}, "20000"),
-    ("since", {**LLAMA, "tolerance": "much"}, "tolerance"),
     ("trends", {"since": "yesterday"}, "'yesterday'"),
-    ("diff", {"a": A, "b": "nope"}, "nope"),
     ("diff", {"a": f"{A}/llama-v5e", "b": f"{B}/llama-v5e", "workload": "x"}, "workload"),
     ("owners", {**LLAMA, "callers": 1.5}, "callers: it is a whole number, not '1.5'"),
     ("check", {"max_growth": 3}, "max_growth: it is a list, not '3'"),
     ("check", {"max_growth": ["lots"]}, "lots"),
-    ("check", {"max_growth": ["1%"] * 5}, "max_growth: "),
     ("views", {"name": "schema_version"}, "'schema_version'"),
     ("no_such_tool", {}, "runs, modules"),
     ("no_such_tool" * 1000, {}, "no_such_tool"),

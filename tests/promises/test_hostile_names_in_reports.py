@@ -42,7 +42,7 @@ def reports(filled, history, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=[pytest.mark.scheduled] * (k != "tpu")) for k in KINDS]
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k != "tpu")) for k in KINDS]
 )
 def test_nothing_runs_or_loads_or_is_added(browser, reports, kind):
     good, bad = reports(kind)
@@ -96,7 +96,7 @@ class Addresses(HTMLParser):
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(k, marks=[pytest.mark.scheduled] * (k != "tpu"))
+        pytest.param(k, marks=[pytest.mark.slow] * (k != "tpu"))
         for k in (*MODULES, "history", "diff")
     ],
 )

@@ -147,7 +147,7 @@ def test_a_killed_ingest_loses_nothing_and_goes_on(tmp_path, alone, number, kill
     "options",
     [
         pytest.param([], id="later"),
-        pytest.param(["--run", "dumps", "--replace"], id="replace", marks=pytest.mark.scheduled),
+        pytest.param(["--run", "dumps", "--replace"], id="replace", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("round_", range(rounds(1)))

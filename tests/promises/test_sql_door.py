@@ -4,13 +4,13 @@ import os
 import re
 import shutil
 
+import duckdb
 import pytest
 
 import memhouse
 from memhouse.schema.errors import QueryError, RefusedError, UsageError
 
 from ..support.command import run_memhouse
-from ..support.dumps import DATA
 
 # The warehouse is {db}; in its folder lie a secret, and links to it and to the warehouse.
 READS = [
@@ -304,18 +304,20 @@ def test_the_where_of_an_export_is_sql_too(own, tmp_path):
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_a_query_that_crashes_duckdb_is_answered(own):
-    """DuckDB 2.0.0 fails on a join of this view, by a mistake of its own."""
-    query = """SELECT latest.workload, SUM(padding_bytes) AS n FROM {} JOIN latest USING (module_id)
-        GROUP BY 1 ORDER BY 1"""
+def test_a_query_that_crashes_duckdb_is_answered(own, monkeypatch):
+    """By a second try: no query is known today on which DuckDB fails by a mistake of its own."""
+    crashes = [duckdb.InternalException("INTERNAL Error: a mistake")]
     with memhouse.open(own) as warehouse:
-        warehouse.sql((DATA / "crashing_view.sql").read_text(), write=True)
-        found = [
-            warehouse.sql(query.format(name)).arrow().to_pylist()
-            for name in ("_module_peak_buffers", "old_peak_buffers")
-        ]
-        assert found[0] == found[1]
-        assert len(warehouse.runs()) == 10
+        fetched = warehouse._store._fetched
+
+        def crashing(*asked):
+            if crashes:
+                raise QueryError("INTERNAL Error") from crashes.pop()
+            return fetched(*asked)
+
+        monkeypatch.setattr(warehouse._store, "_fetched", crashing)
+        assert len(warehouse.sql("SELECT workload FROM peaks")) > 10
+        assert crashes == []
 
 
 @pytest.mark.parametrize(

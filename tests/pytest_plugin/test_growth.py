@@ -67,7 +67,7 @@ def test_a_new_program_above_its_limit_says_both(tmp_path):
     assert re.search(r"143\.58 KiB .* 1 KiB", printed)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_what_is_written(tmp_path):
     """Only tests that pass; tests that are gone go; what did not run stays, and other platforms."""
     tests = f"""
@@ -202,7 +202,7 @@ def warehouse(tmp_path_factory):
     return folder / "w.duckdb"
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_growth_since_a_run_of_a_warehouse(tmp_path, warehouse):
     folder = project(
         tmp_path / "p",

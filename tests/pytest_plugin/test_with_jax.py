@@ -10,7 +10,7 @@ from ..support.console import write_files
 from ..support.pytest_runs import run_pytest_process
 
 pytest.importorskip("jax")
-pytestmark = pytest.mark.scheduled
+pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[2] / "docs/pytest.md"
 

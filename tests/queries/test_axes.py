@@ -64,22 +64,13 @@ def test_the_same_letter_is_the_same_dimension(opcode, values, letters, sizes):
         for one, other in found.windows
         if size[one[0]][one[1]] == size[other[0]][other[1]]
     ]
-    # Joined letters: those of linked axes are one, and each letter's axes are all linked.
-    groups = {}
-    for side, text in of.items():
-        for axis in range(len(text)):
-            groups[side, axis] = {(side, axis)}
+    letter = {(side, axis): each for side, text in of.items() for axis, each in enumerate(text)}
+    joined = {axis: axis for axis in letter}
     for one, other in same:
-        joined = groups[one] | groups[other]
-        for axis in joined:
-            groups[axis] = joined
-    by_letter = {}
-    for side, text in of.items():
-        for axis, letter in enumerate(text):
-            by_letter.setdefault(letter, set()).add((side, axis))
-    assert {frozenset(group) for group in groups.values()} == set(
-        map(frozenset, by_letter.values())
-    )
+        assert letter[one] == letter[other]
+        old, new = joined[one], joined[other]
+        joined = {axis: new if at == old else at for axis, at in joined.items()}
+    assert len({*joined.values()}) == len({*letter.values()})
 
 
 def test_a_strided_window_links_nothing_along_what_it_slides_over():

@@ -95,34 +95,3 @@ def test_every_check_is_a_file_or_that_of_all_keys():
     assert [check.name for check in checks()] == sorted({*files("checks"), "keys_are_unique"})
     (check,) = [check for check in checks() if check.name == "keys_are_unique"]
     assert re.findall(r'FROM "(\w+)"', check.sql) == list(KEYS)
-
-
-def test_no_query_spells_the_key_of_a_series_out():
-    """Only `history` knows which dumps belong together."""
-    # What a name means today is asked by name, also where several series have had the name.
-    by_name = {"_newest", "_dump_trends", "find_module"}
-    # So are the programs of the hosts of one run, which has no history of its own.
-    by_name |= {"_usual_dumps", "differing_hosts", "_dump_run_programs"}
-    texts = {name: view.sql for name, view in views().items()}
-    texts |= files("statements") | files("checks")
-    parts, wrong = {"module_name", "occurrence", "platform"}, set()
-    for name, text in texts.items():
-        query = sqlglot.parse_one(text.replace("{check}", "SELECT 1"), read="duckdb")
-        keys = [
-            {
-                column.name
-                for part in window.args.get("partition_by") or ()
-                for column in part.find_all(exp.Column)
-            }
-            & parts
-            for window in query.find_all(exp.Window)
-        ]
-        keys += [
-            {column.name for column in equality.find_all(exp.Column)} & (parts - {"module_name"})
-            for equality in query.find_all(exp.EQ)
-            # A comparison with a literal joins nothing.
-            if equality.this.find(exp.Column) and equality.expression.find(exp.Column)
-        ]
-        if any(keys):
-            wrong.add(name)
-    assert wrong - by_name == set()

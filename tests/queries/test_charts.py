@@ -13,7 +13,7 @@ from memhouse.queries.reporting.address_map import colourings, merged, rectangle
 from memhouse.queries.reporting.module_spaces import module_buffers
 from memhouse.queries.reporting.page import unbroken
 from memhouse.queries.reporting.treemap import PATHS, owner_tree
-from memhouse.queries.reporting.waterfall import Bar, bars, waterfall_chart
+from memhouse.queries.reporting.waterfall import Bar, bars
 from memhouse.xla.op_names import folds
 
 from ..support.rounds import rounds
@@ -42,11 +42,6 @@ def test_every_value_is_in_one_lane_and_overlaps_none_there(ranges):
         (sum(start <= time <= end for start, end, _ in ranges) for time in range(50)), default=0
     )
     assert most_at_once(starts, ends) == at_once <= len(lanes)
-
-
-def test_the_lowest_address_is_in_the_first_lane():
-    starts, ends, offsets = [0, 0, 5, 3], [4, 4, 9, 9], [512, 0, 512, 1024]
-    assert lanes_of(starts, ends, offsets) == [[1, 2], [0], [3]]
 
 
 # --- line breaks ------------------------------------------------------------------------
@@ -100,22 +95,6 @@ def test_the_rest_is_a_bar_of_growths_and_one_of_falls():
     assert [bar.name for bar in bars_of([3, 2, 1], limit=2)][1:-1] == [
         f"owner {place}" for place in range(3)
     ]
-
-
-def test_bars_to_or_from_an_estimate_are_marked():
-    a, b = Bar("A", 0, 1024, is_peak=True, is_estimated=True), Bar("B", 0, 3072, is_peak=True)
-    made = bars(changes_of([2048]), a, b)
-    assert [bar.text for bar in made] == ["≈1.00 KiB", "▲ ≈+2.00 KiB", "3.00 KiB"]
-    assert [bar.peak_text for bar in made] == ["≈1.00 KiB", "≈3.00 KiB", "3.00 KiB"]
-
-
-def test_the_axis_begins_where_the_changes_can_be_seen():
-    for peak, change, begins_at in ((1000, 900, 0), (1000, 10, 995), (1000, -1000, 0), (0, 0, 0)):
-        a, b = Bar("A", 0, peak, is_peak=True), Bar("B", 0, peak + change, is_peak=True)
-        made = bars(changes_of([change] if change else []), a, b)
-        chart = waterfall_chart({"source": made}, "HBM", ())
-        assert chart.model.x_range.start == begins_at
-        assert ("not at 0" in chart.note) == (begins_at > 0)
 
 
 # --- the map: rectangles of addresses and time ------------------------------------------
@@ -184,11 +163,6 @@ def test_only_neighbours_of_one_life_are_one_rectangle():
     assert sorted(drawn(rows, 1 << 30)[1].bottom.tolist()) == [0, 2 * kib]
     rows = [("temp", 0, 0, 512, 0, 10), ("temp", 0, 512, 512, 500, 510)]
     assert drawn(rows, 1 << 30)[1].count.tolist() == [1, 1]
-
-
-def test_large_rectangles_come_before_those_on_them():
-    rows = [("temp", 0, 0, 1 << 20, 5, 9), ("temp", 0, 0, 1 << 30, 0, 99)]
-    assert drawn(rows, 1 << 31)[0].row.tolist() == [1, 0]
 
 
 def test_every_buffer_of_a_module_is_drawn_in_colours_that_tell_something(filled):
@@ -309,22 +283,6 @@ def test_repeated_layers_are_one_owner_that_can_be_unfolded():
         "block_1",
         "block_10",
     ]
-
-
-def test_source_is_file_function_and_line():
-    line = {"source_file": "/a/net.py", "function": "mlp"}
-    tree = owner_tree(
-        [
-            buffer(30, **line, source_line=3),
-            buffer(20, **line, source_line=4),
-            buffer(9, source_file="/b/net.py", source_line=3),
-        ],
-        "source",
-    )
-    assert outline(tree) == {
-        "net.py / mlp": {"net.py:3 / f32[8] add.1": {}, "net.py:4 / f32[8] add.1": {}},
-        "net.py:3 / f32[8] add.1": {},
-    }
 
 
 def test_small_owners_are_one_that_can_be_entered():

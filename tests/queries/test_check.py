@@ -8,9 +8,8 @@ import memhouse
 from memhouse import UsageError
 
 from ..support.command import run_memhouse
-from ..support.history import copy_night, ingest_nights
 from ..support.made_runs import MIB
-from ..support.warehouse import fill, rows
+from ..support.warehouse import rows
 
 GONE_FOR_A_NIGHT = "llama-cpu"
 # Judges the growth of a night alone: no creep, and not its lost donation.
@@ -235,13 +234,9 @@ def test_limits_for_one_workload_and_the_file_before_the_option(nightly, toml):
 
 
 def test_a_part_of_the_device(nightly, toml):
-    """450,058,160 of 84,942,979,072 bytes are 0.53 %."""
+    """`test_check_rules.py` has the parts; the size of a CPU's memory is not known."""
     others = "max_growth = []\nlost_donation = []\n"
-    for part, outcome in (("95%", "pass"), ("0.6%", "pass"), ("0.5%", "fail")):
-        limits = toml(f'{others}[workload.resnet-h100]\nmax_bytes = "{part} of device"\n')
-        assert nightly.check("2026-10-08", **limits).outcome == outcome
     found = nightly.check("2026-10-08", **toml(f'{others}max_bytes = "95% of device"\n'))
-    # The size of a CPU's memory is not known.
     assert [verdict.workload for verdict in found.breaches] == ["llama-cpu"]
     assert "--device-memory" in found.breaches[0].breaches[0].text
 
@@ -256,18 +251,6 @@ def test_out_of_memory_fails_and_cannot_be_accepted(copied):
         assert (oom.outcome, oom.acceptable()) == ("fail", {})
         assert warehouse.accept(found, "we know").outcome == "fail"
         assert warehouse.check("tpu").outcome == "fail"
-
-
-def test_a_dump_that_failed_fails_and_cannot_be_accepted(tmp_path, nights):
-    db = ingest_nights(tmp_path / "failed.duckdb", nights, ["2026-10-01"])
-    broken = copy_night(nights / "2026-10-02", tmp_path / "2026-10-02")
-    for file in (broken / "llama-cpu").glob("*after_optimizations*"):
-        file.write_text("Segmentation fault\n")
-    fill(db, broken)
-    with memhouse.open(db) as warehouse:
-        found = warehouse.check()
-        assert [(v.workload, v.status) for v in found.breaches] == [("llama-cpu", "failed")]
-        assert warehouse.accept(found, "we know").outcome == "fail"
 
 
 def test_hlo_text_alone_has_nothing_to_judge(filled):

@@ -2,7 +2,6 @@
 
 import pytest
 
-import memhouse
 from memhouse import UsageError
 
 from ..support.made_runs import MIB, check, make_nights, make_run
@@ -224,12 +223,3 @@ def test_a_first_run_is_not_judged_but_by_sizes(db):
         ('max_bytes = "2GiB"\nmax_growth = []', "pass"),
     ):
         assert check(db, "p1", toml=toml)[0] == outcome
-
-
-def test_the_first_labelled_run_is_told_of_the_runs_without_labels(db):
-    make_run(db, "n1", {STEP: 1000}, day=1)
-    make_run(db, "m1", {STEP: 1300}, day=2, branch="main")
-    with memhouse.open(db, read_only=True) as warehouse:
-        found = warehouse.check("m1")
-    assert found.outcome == "not judged"
-    assert any("branch=:main" in note for note in found.notes)

@@ -9,7 +9,7 @@ from memhouse.queries.checking.policy import Limits, parse_growth
 from memhouse.schema.errors import UsageError
 
 from ..support.command import run_memhouse
-from ..support.made_runs import MIB, check, make_nights, make_run
+from ..support.made_runs import MIB, check, make_run
 from ..support.warehouse import rows
 
 DEFAULT = Limits((parse_growth("1%"),), lost_donation=(parse_growth("0.1%"),))
@@ -278,22 +278,6 @@ def test_memory_that_a_kernel_takes_for_itself(filled, tmp_path):
             found = warehouse.check("tpu", limits=tmp_path / "limits.toml").verdicts
             over = {v.name for v in found for b in v.breaches if b.metric == "scoped_bytes"}
             assert over == {name for name, size in most.items() if size > limit}
-
-
-def test_a_workload_has_rules_of_its_own(db):
-    for night, peak in enumerate((1000, 1050)):
-        make_run(db, f"n{night}", {"a/jit_step": peak, "b/jit_step": peak + 1}, day=night)
-    toml = '[workload.a]\nmax_growth = "10%"\nnew = "fail"\n[workload.b]\nmax_growth = []\n'
-    outcome, found = check(db, "n1", toml=toml)
-    assert (outcome, {verdict.outcome for verdict in found.values()}) == ("pass", {"pass"})
-    _, found = check(db, "n0", toml=toml)
-    assert found["a/jit_step"].outcome == "fail"
-
-
-def test_padding_is_not_judged_unless_the_limits_set_it(db):
-    make_nights(db, {"peak_bytes": 1000, "padding_bytes": 900})
-    assert check(db, "n0")[0] == "not judged"
-    assert check(db, "n0", toml='max_growth = []\nmax_padding = "10%"')[0] == "fail"
 
 
 def test_what_is_reserved_is_judged_else_the_peak(db):

@@ -11,10 +11,8 @@ from memhouse.queries.advice.findings.donations import (
     Foresight,
     donate,
     free_arrays,
-    in_circles,
     not_donated,
     pair_up,
-    top_level,
 )
 from memhouse.schema.errors import UsageError
 
@@ -286,12 +284,6 @@ def test_donated_programs_have_nothing_to_donate(foreseen):
     assert list(chain(*(each["still told"] for each in foreseen.values()))) == []
 
 
-def test_what_waits_in_a_circle():
-    """0 and 1 wait for each other; 2 waits for them and for 3, which waits for nothing."""
-    assert in_circles([0b0010, 0b0001, 0b1011, 0b0000], [0, 1, 2, 3]) == [0, 1]
-    assert in_circles([0b0010, 0b0001, 0b1011, 0b0000], [1, 2, 3]) == []
-
-
 # --- advice: not donated ----------------------------------------------------------------
 
 
@@ -307,20 +299,6 @@ def test_a_state_is_donated_as_one(history):
     for size in ("p 11.67 MiB", "m 49.10 MiB", "v 44.54 MiB"):
         assert size in found.why
     assert program.layout.peak_bytes - found.saving_bytes == pytest.approx(before, rel=1e-5)
-
-
-def test_the_argument_of_an_array():
-    assert {
-        name: top_level(name, 7)
-        for name in ("state['w']", "state.params[0]", "x", "args[1]['w']", "kwargs['c'][0]", None)
-    } == {
-        "state['w']": "state",
-        "state.params[0]": "state",
-        "x": "x",
-        "args[1]['w']": "args[1]",
-        "kwargs['c'][0]": "kwargs['c']",
-        None: "argument 7",
-    }
 
 
 @pytest.fixture

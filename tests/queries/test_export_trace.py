@@ -143,35 +143,6 @@ def test_the_slices_are_the_live_ranges(store, traces, spaces):
     assert +shown == +Counter({module: done.values for module, (done, _, _) in traces.items()})
 
 
-def test_the_slices_of_a_time_fill_what_is_occupied(spaces):
-    """The union of their addresses is the counter, at every change of the counter."""
-    for _, _, root, below in spaces:
-        slices = [found for track in below for found in track.slices]
-        for time, occupied in root.counts:
-            assert filled_bytes(slices, time) == occupied
-
-
-def filled_bytes(slices, time):
-    total = 0
-    extents = []
-    for found in slices:
-        if not found.start <= time <= found.end:
-            continue
-        if "count" in found.said:
-            total += found.said["size_bytes"]
-        else:
-            start = found.said["offset_bytes"]
-            extents.append(
-                (found.said["allocation_index"], start, start + found.said["size_bytes"])
-            )
-    reached = (-1, 0)
-    for allocation, start, end in sorted(extents):
-        covered = reached[1] if reached[0] == allocation else 0
-        total += max(end - max(start, covered), 0)
-        reached = (allocation, max(end, covered))
-    return total
-
-
 def test_the_instructions_are_the_schedule(store, traces):
     for module_id, (_, _, tracks) in traces.items():
         scheduled = store.rows(
@@ -248,18 +219,6 @@ def test_an_estimate_says_so(store, tmp_path):
     root, (peak, *_) = space_tracks(read_trace(tmp_path / "x.pftrace"), 0)
     assert root.name == "≈ memory space 0 (memory)"
     assert peak.instants[0][1].startswith("peak ≈ 640.31 MiB")
-
-
-def test_a_trace_is_of_the_run_that_is_asked_for(history, tmp_path):
-    with memhouse.open(history, read_only=True) as warehouse:
-        peaks = []
-        for run in ("2026-10-07", "2026-10-08"):
-            done = warehouse.export_trace("llama-v5e", tmp_path / "x.pftrace", run=run)
-            root, _ = space_tracks(read_trace(done.path), 0)
-            peaks.append(max(value for _, value in root.counts))
-            known = warehouse.peaks(run=run, workload="llama-v5e").arrow()
-            assert peaks[-1] in known["peak_bytes"].to_pylist()
-    assert peaks[0] != peaks[1]
 
 
 def test_without_the_package_it_says_what_to_install(store, tmp_path, monkeypatch):

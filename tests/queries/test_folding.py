@@ -1,5 +1,7 @@
 """Equal programs on many hosts are one row; the one that differs stands out."""
 
+import pytest
+
 import memhouse
 from memhouse.queries.result import folded, folded_name
 
@@ -8,36 +10,28 @@ from ..support.history import copy_night
 from ..support.warehouse import fill
 
 
-def test_hosts_are_a_range():
-    assert folded_name([f"host{n}" for n in range(8)]) == "host0 … host7 (8 the same)"
-    # In order of numbers, not of letters.
-    assert folded_name(["host10", "host9", "host8"]) == "host8 … host10 (3 the same)"
-    assert folded_name(["pod00/x", "pod01/x", "pod02/x"]) == "pod00/x … pod02/x (3 the same)"
-    hosts = [f"host{n}/decode-v5e" for n in range(3)]
-    assert folded_name(hosts) == "host0/decode-v5e … host2/decode-v5e (3 the same)"
-
-
-def test_a_range_does_not_claim_the_host_that_differs():
-    names = [f"host{n}" for n in range(8) if n != 3]
-    assert folded_name(names) == "host0 … host2 and host4 … host7 (7 the same)"
-
-
-def test_names_without_an_order_are_listed_and_counted():
-    assert folded_name(["train", "eval"]) == "eval and train (2 the same)"
-    pods = ["w-7f9c2", "w-81ab0", "w-9d001", "w-a2b3c", "w-bb7aa"]
-    assert folded_name(pods) == "w-7f9c2, w-81ab0 and 3 more (5 the same)"
-
-
-def test_several_numbers_in_a_name_make_no_range():
-    assert folded_name(["s0-h1", "s0-h2", "s0-h3"]) == "s0-h1, s0-h2 and s0-h3 (3 the same)"
-
-
-def test_equal_programs_of_one_workload_are_counted():
-    assert folded_name(["train", "train", "train"]) == "train (3 the same)"
-
-
-def test_a_name_alone_stays_as_it_is():
-    assert folded_name(["host0"]) == "host0"
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        ([f"host{n}" for n in range(8)], "host0 … host7 (8 the same)"),
+        # In order of numbers, not of letters.
+        (["host10", "host9", "host8"], "host8 … host10 (3 the same)"),
+        (["pod00/x", "pod01/x", "pod02/x"], "pod00/x … pod02/x (3 the same)"),
+        # A range does not claim the host that differs.
+        (["a0", "a1", "a2", "a4", "a5", "a6"], "a0 … a2 and a4 … a6 (6 the same)"),
+        (["train", "eval"], "eval and train (2 the same)"),
+        (
+            ["w-7f9c2", "w-81ab0", "w-9d001", "w-a2b3c", "w-bb7aa"],
+            "w-7f9c2, w-81ab0 and 3 more (5 the same)",
+        ),
+        # Several numbers make no range.
+        (["s0-h1", "s0-h2", "s0-h3"], "s0-h1, s0-h2 and s0-h3 (3 the same)"),
+        (["train", "train", "train"], "train (3 the same)"),
+        (["host0"], "host0"),
+    ],
+)
+def test_equal_programs_have_one_name(names, shown):
+    assert folded_name(names) == shown
 
 
 def test_rows_stay_in_order_and_unknown_programs_stay_apart():

@@ -1,13 +1,10 @@
 """Levels of made-up series: by the rules and the figures that the rules were chosen with."""
 
-import random
-
 import pytest
 
 from memhouse.queries.series import (
     Level,
     Recovery,
-    Tolerance,
     alternating,
     creep,
     levels,
@@ -28,52 +25,32 @@ def in_mib(*values):
     return of([round(value * MIB) for value in values])
 
 
-def jitter(first, second, share, nights=365, seed=3):
-    """A year at two levels, each figure up to a share off."""
-    rng = random.Random(seed)
-    at = [first] * (nights // 2) + [second] * (nights - nights // 2)
-    return [round(value * (1 + rng.uniform(-share, share))) for value in at]
-
-
 def test_a_level_lasts_until_the_figure_steps():
     assert in_mib(100, 100, 200, 200, 200) == [Level(0, 1, 100 * MIB), Level(2, 4, 200 * MIB)]
     assert in_mib(100) == [Level(0, 0, 100 * MIB)]
     assert of([]) == []
 
 
-def test_jitter_does_not_begin_a_level():
-    year = jitter(1000 * MIB, 1100 * MIB, 0.001)
-    assert [level.first for level in of(year)] == [0, 182]
-    # Jitter of j needs a tolerance of 2 j, because it moves the first figure as well.
-    assert len(of(year, tolerance=Tolerance(0.001, 0))) > 50
-
-
-def test_a_drift_does_not_carry_the_level_along():
-    """Each night is within the tolerance of the night before."""
-    drift = [round(1000 * MIB * 1.0015**night) for night in range(12)]
-    assert len(of(drift)) == 6
-
-
-def test_a_creep_is_a_level_a_night():
-    assert len(in_mib(*(100 * 1.009**night for night in range(12)))) == 12
-
-
-def test_the_same_program_is_the_same_level():
-    """An equal program of another figure is an error of reading, not a step."""
-    assert len(of([100 * MIB, 101 * MIB, 102 * MIB], [7, 7, 8])) == 2
-    # What is not known is not the same.
-    assert len(of([100 * MIB, 101 * MIB], [None, None])) == 2
-
-
-def test_a_page_more_of_a_small_program_is_no_step():
-    assert len(in_mib(2, 2 + 1 / 16)) == 1
-    assert len(in_mib(2, 2 + 1 / 15)) == 2
-
-
-def test_figures_of_tiny_programs_are_exact():
-    assert len(of([1000, 1000, 1004])) == 2
-    # One figure above 1 MiB makes the whole series a larger one.
-    assert len(of([1000, 1000, 1004, 2 * MIB])) == 2
+@pytest.mark.parametrize(
+    ("found", "count"),
+    [
+        # A drift does not carry the level along: each night is within 0.2 % of the night before.
+        (of([round(1000 * MIB * 1.0015**night) for night in range(12)]), 6),
+        # A creep is a level a night.
+        (in_mib(*(100 * 1.009**night for night in range(12))), 12),
+        # The same program is the same level; what is not known is not the same.
+        (of([100 * MIB, 101 * MIB, 102 * MIB], [7, 7, 8]), 2),
+        (of([100 * MIB, 101 * MIB]), 2),
+        # A page more of a small program is no step.
+        (in_mib(2, 2 + 1 / 16), 1),
+        (in_mib(2, 2 + 1 / 15), 2),
+        # Tiny programs are exact, unless one figure is above 1 MiB.
+        (of([1000, 1000, 1004]), 2),
+        (of([1000, 1000, 1004, 2 * MIB]), 2),
+    ],
+)
+def test_how_many_levels_there_are(found, count):
+    assert len(found) == count
 
 
 def test_a_tolerance_replaces_the_rule():
@@ -98,9 +75,7 @@ def test_two_answers_of_autotuning_alternate():
         100 * MIB,
         101 * MIB,
     )
-
-
-def test_fewer_than_six_levels_do_not_alternate():
+    # Fewer than six levels do not.
     assert alternating(in_mib(100, 101, 100, 101, 100)) is None
     assert alternating(in_mib(100, 101, 100, 101, 100, 102)) is None
 
@@ -112,9 +87,7 @@ def test_a_growth_that_was_taken_back():
     assert recovered(in_mib(100, 114, 102)) == []
     # A growth of up to a percent is none.
     assert recovered(in_mib(100, 100.9, 100)) == []
-
-
-def test_a_growth_in_two_steps_is_back_at_once():
+    # A growth in two steps is back at once.
     assert recovered(in_mib(100, 110, 120, 100)) == [
         Recovery(1, 3, 10 * MIB),
         Recovery(2, 3, 10 * MIB),
@@ -131,13 +104,8 @@ def test_a_creep_is_told_from_the_lowest_on():
     assert crept(in_mib(*(100 * 1.009**night for night in range(12)))) == (0, 11, 10.36)
     # A level that was higher before does not count.
     assert crept(in_mib(300, 100, 104, 108)) == (1, 2, 8)
-
-
-def test_one_step_or_a_percent_is_no_creep():
-    assert crept(in_mib(100, 110)) is None
-    assert crept(in_mib(100, 100.5, 101)) is None
-    assert crept(in_mib(100, 110, 90)) is None
-    assert crept([]) is None
+    for values in ((100, 110), (100, 100.5, 101), (100, 110, 90), ()):
+        assert crept(in_mib(*values)) is None, values
 
 
 def test_an_accepted_growth_is_the_new_floor():

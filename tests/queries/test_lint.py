@@ -18,22 +18,18 @@ FAN_OUTS = [
     """SELECT peaks.workload, SUM(peak_bytes) FROM peaks JOIN peak_buffers USING (dump_id)
     WHERE peaks.memory_space = 0 AND peaks.is_latest GROUP BY 1""",
     "SELECT SUM(peak_bytes) FROM peaks JOIN run_labels USING (run_id)",
-    "SELECT AVG(peak_bytes) FROM peaks JOIN run_labels USING (run_id) WHERE key IN ('jax', 'a')",
     "SELECT SUM(total_bytes) FROM module_memory JOIN dumps USING (module_id)",
     "SELECT SUM(a.peak_bytes) FROM peaks AS a JOIN peaks AS b USING (workload, memory_space)",
     """SELECT run_id, SUM(peak_bytes) OVER (PARTITION BY run_id) FROM peaks
     JOIN peak_buffers AS b USING (dump_id, run_id)""",
-    "WITH w AS (SELECT 1) SELECT SUM(peak_bytes) FROM peaks, run_labels, w",
 ]
 FINE = [
     "SELECT SUM(counted_bytes) FROM peak_buffers NATURAL JOIN dumps",
-    "SELECT SUM(peak_bytes) FROM peaks JOIN dumps USING (dump_id)",
     "SELECT SUM(counted_bytes) FROM peak_buffers JOIN peaks USING (dump_id, memory_space)",
     "SELECT SUM(peak_bytes) FROM peaks AS p JOIN run_labels AS l"
     " ON p.run_id = l.run_id AND 'jax' = l.key",
     "SELECT SUM(peak_bytes) FILTER (key = 'jax') FROM peaks JOIN run_labels USING (run_id)",
     "SELECT key, SUM(peak_bytes) FROM peaks JOIN run_labels USING (run_id) GROUP BY ALL",
-    "SELECT key AS label, SUM(peak_bytes) FROM peaks JOIN run_labels USING (run_id) GROUP BY label",
     "SELECT SUM(peak_bytes) FROM peaks SEMI JOIN peak_buffers USING (dump_id)",
     "SELECT COUNT(*) FROM peaks JOIN peak_buffers USING (dump_id)",
     """SELECT SUM(change_bytes) FROM causes JOIN history USING (dump_id)
@@ -49,16 +45,13 @@ MIXED = [
     "SELECT workload, MAX(peak_bytes) FROM peaks GROUP BY workload",
     "SELECT peak_bytes - LAG(peak_bytes) OVER (PARTITION BY workload ORDER BY run_at) FROM peaks",
     "SELECT AVG(value_bytes) FROM trends WHERE run_at > TIMESTAMP '2026-10-01'",
-    "SELECT MAX(missed_runs) FROM history",
 ]
 OF_ONE_BRANCH = [
     "SELECT branch, MAX(value_bytes) FROM trends GROUP BY branch",
-    "SELECT MAX(value_bytes) FROM trends WHERE branch = 'main'",
     "SELECT MAX(peak_bytes) FROM peaks JOIN lineages USING (run_id) WHERE branch = 'main'",
     """SELECT MAX(peak_bytes) FROM peaks
     WHERE run_id IN (SELECT run_id FROM run_labels WHERE key = 'branch' AND value = 'main')""",
     "SELECT MAX(peak_bytes) FROM peaks WHERE run_id IN (SELECT run_id FROM runs LIMIT 1)",
-    "SELECT run_id, MAX(peak_bytes) FROM peaks GROUP BY 1",
     "SELECT MAX(peak_bytes) FROM peaks WHERE is_latest",
     "SELECT MAX(total_bytes) FROM module_memory JOIN latest USING (module_id)",
     "SELECT MAX(occupied_bytes) FROM timeline_of(module('a/jit_f'))",

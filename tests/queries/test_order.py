@@ -2,7 +2,6 @@
 
 import random
 from itertools import permutations
-from time import process_time
 
 import numpy as np
 import pytest
@@ -89,16 +88,13 @@ def test_no_order_is_below_the_bound(seed):
     assert least <= peaks.depth_first_bytes
 
 
-@pytest.mark.parametrize("count", [500, pytest.param(5000, marks=pytest.mark.slow)])
-def test_branches_are_made_one_after_the_other(count):
+def test_branches_are_made_one_after_the_other():
     """As made all branches are there before the first is read."""
-    begun = process_time()
+    count = 500
     reads = [[]] * count + [[0], *([at, count + at - 1] for at in range(1, count))]
     peaks = made(reads, [1000] * count + [1] * count)
     assert peaks.now_bytes >= 1000 * count
     assert peaks.best_bytes == peaks.depth_first_bytes <= peaks.bound_bytes + 2000 <= 5000
-    # Ten thousand instructions take 1.1 s.
-    assert process_time() - begun < 3
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +106,7 @@ def program():
 @pytest.mark.parametrize(
     ("name", "run"),
     [
-        pytest.param("cpu/microbatch_images", "advice-edits", marks=pytest.mark.scheduled),
+        pytest.param("cpu/microbatch_images", "advice-edits", marks=pytest.mark.slow),
         ("cpu/right_batch_norm", "advice-edits"),
         ("cpu/cache_carried_by_scan/before", "advice"),
         ("tpu/chunk_loss", "advice-edits"),

@@ -1,25 +1,13 @@
-"""Pages in Chromium, used as a reader does: whole, readable everywhere, silent, and in use.
-
-`.ci/run` opens one; all kinds are opened on a schedule.
-"""
-
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+"""Pages in Chromium, used as a reader does: whole, readable everywhere, silent, and in use."""
 
 import pytest
 
 import memhouse
-from memhouse.queries.advise import advise
-from memhouse.queries.reporting import module_report as advice_cards
 from memhouse.queries.reporting.diff_report import diff_report
 from memhouse.queries.reporting.history_report import history_report
 from memhouse.queries.reporting.module_report import module_report
 from memhouse.schema.readable import human_bytes
 
-from ..support.hostile_names import NAMES
 from ..support.reports import KINDS, MODULES, OF_NIGHTS, module_of, write_report
 from ..support.warehouse import reading, rows, writing
 
@@ -142,7 +130,7 @@ def test_a_page_is_silent_and_has_the_figures_of_the_warehouse(browser, llama_pa
 # --- all kinds of pages -----------------------------------------------------------------
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_page_can_be_read_on_each_paper_and_telephone(
     browser, filled, history, tmp_path, kind
@@ -157,25 +145,18 @@ def test_each_kind_of_page_can_be_read_on_each_paper_and_telephone(
         assert len(told) > 4
         assert [text for text in told if text["ratio"] < READABLE] == []
     if kind in MODULES:
-        module_id, peak = module_of(filled, kind)
+        _, peak = module_of(filled, kind)
         assert browser.value(f"{PEAK}.dataset.bytes") == str(peak)
         said = browser.value(f"{PEAK}.textContent")
         assert human_bytes(peak) in said
         assert ("≈" in said) == (kind == "estimated")
-        if kind != "estimated":
-            ((time,),) = rows(
-                filled,
-                f"""SELECT peak_time FROM module_memory
-                WHERE module_id = {module_id} AND memory_space = 0""",
-            )
-            assert browser.value("probes.coveredBytes(given[0])", time) == peak
     assert_silent(browser)
     browser.open(page, width=390)
     assert browser.value("probes.tooWide()") == []
     assert browser.value("document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_an_error_a_request_and_what_cannot_be_read_would_be_seen(browser, tmp_path):
     """What the other tests rely on."""
     page = tmp_path / "page.html"
@@ -198,21 +179,16 @@ def test_an_error_a_request_and_what_cannot_be_read_would_be_seen(browser, tmp_p
 # --- a module's page --------------------------------------------------------------------
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_page_is_printed_whole_and_black_on_white(browser, llama_page):
     """Print waits for no frame: what it needs is there once it is announced."""
     browser.open(llama_page, dark=True)
-    widest = "Math.max(...[...document.querySelectorAll('.chart')].map((c) => c.clientWidth))"
-    zooms = "[...document.querySelectorAll('.chart')].map((c) => Number(c.style.zoom))"
     ink = "memhouse.model('memory_timeline').below[0].axis_label_text_color"
-    width, on_screen = browser.value(widest), browser.value(ink)
+    on_screen = browser.value(ink)
     browser.value("dispatchEvent(new Event('beforeprint'))")
-    assert all(0 < zoom * width <= 701 for zoom in browser.value(zooms))
-    assert (browser.value(ink), on_screen) == ("#000", "#e8eaed")
+    assert browser.value(ink) == "#000" != on_screen
     browser.value("dispatchEvent(new Event('afterprint'))")
-    assert set(browser.value(zooms)) == {0}
     assert browser.value(ink) == on_screen
-
     click(browser, "#buffers-more")
     browser.look(dark=True, media="print")
     browser.next_frame()
@@ -226,7 +202,7 @@ def test_a_page_is_printed_whole_and_black_on_white(browser, llama_page):
     assert browser.print().startswith(b"%PDF")
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_the_map_and_the_timeline_move_together(browser, llama_page):
     ranges = "[probes.range('address_map'), probes.range('memory_timeline')]"
     for turned in ("address_map", "memory_timeline"):
@@ -237,82 +213,44 @@ def test_the_map_and_the_timeline_move_together(browser, llama_page):
         (near, far), same = browser.value(ranges)
         assert same == [near, far]
         assert start < near < far < end
-    # Dragging over the map zooms into what is dragged over.
-    browser.open(llama_page)
-    (x, y), width = middle_of(browser, "address_map"), browser.frame("address_map")["width"]
-    browser.drag((x - width / 4, y - 100), (x + width / 4, y + 100))
-    browser.next_frame()
-    (near, far), same = browser.value(ranges)
-    assert same == [near, far]
-    assert (far - near) / (end - start) == pytest.approx(0.5, abs=0.02)
     # Near to it small buffers are drawn one by one.
     browser.value("memhouse.zoomTo({ left: 100, right: 200, bottom: 1e8, top: 1.1e8 })")
-    assert browser.value("probes.range('memory_timeline')") == [75, 225]
     browser.wait_for("memhouse.model('address_map_small').visible")
     assert not browser.value("memhouse.model('address_map_merged').visible")
-    # Colours follow the switch.
-    colours = "[...memhouse.model('map_rectangles').data.colour].join()"
-    legend = "document.getElementById('address_map-legend').textContent"
-    by_pass = browser.value(colours)
-    assert "backward" in browser.value(legend)
     choose(browser, "map-colour", "category")
-    assert "temp" in browser.value(legend)
-    assert browser.value(colours) != by_pass
-    browser.value("memhouse.light([...memhouse.model('map_rectangles').data.value_id].slice(0, 2))")
-    assert browser.value("memhouse.model('map_lit').data.left.length") == 2
+    assert "temp" in browser.value("document.getElementById('address_map-legend').textContent")
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_buffer_is_pinned_by_map_row_key_link_and_alias(browser, llama_page, warehouse):
     browser.open(llama_page)
     assert heading(browser).endswith("all-gather.19"), "the largest of the peak is pinned at first"
-    assert browser.value("location.hash") == ""
     assert browser.value("memhouse.pin(987654321)") is False
-    assert heading(browser).endswith("all-gather.19")
+    browser.value("memhouse.unpin()")
+    buffer = browser.value("probes.largeBuffer(5)")
+    place = browser.value(
+        "probes.point('address_map', given[0], given[1])", buffer["x"], buffer["y"]
+    )
+    browser.click(place["x"], place["y"])
+    browser.wait_for("document.querySelector('#pinned h3')")
+    assert browser.value("memhouse.pinned") == buffer["value"]
 
-    for rank in (0, 5):
-        browser.value("memhouse.unpin()")
-        buffer = browser.value("probes.largeBuffer(given[0])", rank)
-        place = browser.value(
-            "probes.point('address_map', given[0], given[1])", buffer["x"], buffer["y"]
-        )
-        browser.move(place["x"], place["y"])
-        ((name,),) = warehouse.sql(
-            f"""SELECT instruction FROM "values"
-            INNER JOIN instructions USING (module_id, instruction_id)
-            WHERE module_id = ({LLAMA}) AND value_id = {buffer["value"]}"""
-        ).fetchall()
-        browser.wait_for("document.querySelector('.map-hover')?.innerText.includes(given[0])", name)
-        browser.click(place["x"], place["y"])
-        browser.wait_for("document.querySelector('#pinned h3')?.innerText.includes(given[0])", name)
-        assert browser.value("memhouse.pinned") == buffer["value"]
-
-    # A row zooms the map to its buffer, and the panel comes into sight with the map above it.
-    browser.value(f"{TABLE}[1].click()")
-    browser.next_frame()
-    assert column(browser, "value")[1] in heading(browser)
-    ((start, end),) = warehouse.sql(
-        f"""SELECT start_time, end_time FROM live_ranges WHERE module_id = ({LLAMA})
-        AND value_id = {browser.value("memhouse.pinned")}"""
-    ).fetchall()
-    left, right = browser.value("probes.range('address_map')")
-    assert left < start < end < right
-    assert right - left < 3 * (end - start)
-    assert browser.value("document.querySelector('#buffers [aria-current]').rowIndex") == 2
-    top = browser.value("document.getElementById('pinned').getBoundingClientRect().top")
-    assert 0 <= top <= browser.value("innerHeight") / 2
-
-    # Escape unpins, and goes back to the row.
+    # Enter pins a row and zooms the map to its buffer; Escape unpins, and goes back to the row.
     browser.value(f"{TABLE}[0].focus()")
     press(browser, "ArrowDown")
     press(browser, "Enter")
     assert column(browser, "value")[1] in heading(browser)
-    assert browser.value("location.hash") == f"#value={browser.value('memhouse.pinned')}"
-    assert browser.value("document.activeElement.id") == "pinned"
+    pinned = browser.value("memhouse.pinned")
+    ((start, end),) = warehouse.sql(
+        f"""SELECT start_time, end_time FROM live_ranges WHERE module_id = ({LLAMA})
+        AND value_id = {pinned}"""
+    ).fetchall()
+    left, right = browser.value("probes.range('address_map')")
+    assert left < start < end < right
+    assert browser.value("location.hash") == f"#value={pinned}"
     press(browser, "Escape")
     assert heading(browser) is None
-    assert browser.value("location.hash") == ""
     assert browser.value("document.activeElement.rowIndex") == 2
 
     value_id = value_of(warehouse, "bitcast_dynamic-update-slice_fusion.5")
@@ -334,7 +272,7 @@ def test_a_buffer_is_pinned_by_map_row_key_link_and_alias(browser, llama_page, w
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_the_table_of_buffers_filters_sorts_and_unfolds(browser, llama_page):
     browser.open(llama_page)
     assert len(column(browser, "value")) == 50
@@ -346,17 +284,12 @@ def test_the_table_of_buffers_filters_sorts_and_unfolds(browser, llama_page):
     assert set(column(browser, "pass")) == {"rematerialised"}
     assert set(column(browser, "shape")) == {"bf16[8,1024,1408]"}
     assert browser.value(COUNT).startswith(f"{len(column(browser, 'value'))} of 464 ")
-    field = browser.driver.find_element("id", "buffers-filter")
-    field.clear()
-    field.send_keys("no such buffer")
-    browser.wait_for(f"{COUNT}.startsWith('0 of 464')")
-    assert column(browser, "value") == []
     choose(browser, "buffers-filter", "", "input")
 
     click(browser, "#buffers-at-peak")
     assert browser.value(COUNT).startswith("464 of 464 ")
     sort = "document.querySelector('#buffers th[aria-sort]').ariaSort"
-    for title in ("size", "of peak", "source", "life", "value"):
+    for title in ("size", "source"):
         button = """[...document.querySelectorAll('#buffers th button')].find(
             (button) => button.textContent === given[0]).click()"""
         browser.value(button, title)
@@ -396,25 +329,17 @@ def labels(browser):
     return [each for each in browser.value("memhouse.model('treemap_tiles').data.label") if each]
 
 
-def path(browser):
-    return browser.value(
-        "[...document.querySelectorAll('#treemap-path button')].map((b) => b.textContent)"
-    )
-
-
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_the_treemap_is_entered_and_left_by_mouse_and_keys(browser, llama_page):
     browser.open(llama_page)
     peak = int(browser.value(f"{PEAK}.dataset.bytes"))
     assert treemap(browser)["sizeBytes"] == peak
-    assert len(path(browser)) == 1
     rect, x, y = largest_owner(browser)
     browser.hover([(x, y)])
     assert "% of the peak" in tooltip(browser)
     browser.click(x, y)
     assert treemap(browser)["shown"] == rect["owner"]
     assert treemap(browser)["sizeBytes"] < peak
-    assert len(path(browser)) == 2
     click(browser, "#treemap-path button")
     assert treemap(browser)["shown"] == 0
 
@@ -426,35 +351,13 @@ def test_the_treemap_is_entered_and_left_by_mouse_and_keys(browser, llama_page):
     press_in_treemap(browser, "Escape")
     assert treemap(browser)["shown"] == 0
 
-    by_scope = labels(browser)
     choose(browser, "treemap-by", "source")
-    assert treemap(browser)["by"] == "source"
-    assert labels(browser) != by_scope
     assert any(".py" in label for label in labels(browser))
-
-    # A hostile name is text.
-    browser.value(
-        """(() => {
-            const strings = memhouse.data.treemap.strings;
-            strings.forEach((name, at) => { strings[at] = `<img src=x onerror="ran=1">${name}`; });
-            memhouse.treemap.show(0);
-        })()"""
-    )
-    _, x, y = largest_owner(browser)
-    browser.hover([(x, y), (x + 1, y + 1)])
-    press_in_treemap(browser, "ArrowRight", "Enter")
-    assert "<img src=x" in tooltip(browser)
-    assert "<img src=x" in path(browser)[1]
-    assert browser.value("typeof ran") == "undefined"
-    image = "document.querySelector('.bk-Tooltip').shadowRoot.querySelector('img')"
-    assert browser.value(image) is None
-    assert_silent(browser)
 
     # A narrow page has a layout of its own.
     browser.open(llama_page, width=390)
     rights = [rect["right"] for rect in treemap(browser)["rects"]]
     assert max(rights) == browser.value("memhouse.model('treemap').x_range.end") == 350
-    assert browser.value("memhouse.data.treemap.widths.narrow") == 350
 
 
 def flame(browser):
@@ -466,10 +369,9 @@ def press_in_flame(browser, *keys):
     press(browser, *keys)
 
 
-@pytest.mark.scheduled
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_flame_graph_zooms_by_mouse_and_keys_and_searches(browser, llama_page, width):
-    browser.open(llama_page, width=width)
+@pytest.mark.slow
+def test_the_flame_graph_zooms_by_mouse_and_keys_and_searches(browser, llama_page):
+    browser.open(llama_page)
     peak = int(browser.value(f"{PEAK}.dataset.bytes"))
     assert flame(browser)["sizeBytes"] == peak
     # The widths of a row add up to those of the row above, where all of it is drawn.
@@ -498,20 +400,10 @@ def test_the_flame_graph_zooms_by_mouse_and_keys_and_searches(browser, llama_pag
     ):
         choose(browser, "flame-by", way)
         assert flame(browser)["sizeBytes"] == peak
-    # A hostile name is text.
-    browser.value(
-        """(() => {
-            const strings = memhouse.data.flame.strings;
-            strings.forEach((name, at) => { strings[at] = `<img src=x onerror="ran=1">${name}`; });
-            memhouse.flame.show(0);
-        })()"""
-    )
-    assert browser.value("document.querySelector('#flame img')") is None
-    assert "<img" in browser.value("document.querySelector('#flame [aria-level=\"2\"]').title")
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_names_of_thousands_of_characters_are_shortened(browser, copied, tmp_path):
     module_id, _ = module_of(copied, "cpu")
     with writing(copied) as store:
@@ -527,14 +419,6 @@ def test_names_of_thousands_of_characters_are_shortened(browser, copied, tmp_pat
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
-def test_nothing_that_a_reader_does_breaks_a_page(browser, llama_page):
-    """`test_hostile_names_in_reports.py` does the same with pages of all kinds."""
-    browser.open(llama_page)
-    browser.use_everything()
-    assert_silent(browser)
-
-
 # --- advice in a module's page ----------------------------------------------------------
 
 BUTTON = "document.querySelector('#advice button')"
@@ -542,18 +426,17 @@ PRESSED = (
     "[...document.querySelectorAll('#advice button')].map((b) => b.getAttribute('aria-pressed'))"
 )
 SECTION = "document.getElementById('what-to-change').innerText"
-TEXTS = ("title", "source", "write", "why")
 
 
 @pytest.fixture(scope="module")
 def night(history, tmp_path_factory):
-    """The report of llama-v5e in a night: its page, and what is advised."""
+    """The report of llama-v5e in a night: its page, and what is advised first."""
     folder = tmp_path_factory.mktemp("advice")
 
     def write(run):
         with memhouse.open(history, read_only=True) as warehouse:
             page = warehouse.report("llama-v5e", run=run).save(folder / f"{run}.html")
-            return page, warehouse.advise("llama-v5e", run=run).findings
+            return page, warehouse.advise("llama-v5e", run=run).findings[0]
 
     return write
 
@@ -564,40 +447,17 @@ def boxes(browser):
     return list(zip(*(lit[side] for side in ("left", "right", "bottom", "top")), strict=True))
 
 
-def assert_cards_say(browser, findings):
-    cards = browser.value(
-        """[...document.querySelectorAll('#advice > li')].map((card) => [
-            card.querySelector('.saving')?.dataset.bytes ?? null,
-            ...['h3 bdi', 'p.note', 'code', 'dd:last-of-type'].map(
-                (part) => card.querySelector(part)?.textContent ?? null)])"""
-    )
-    assert cards == [
-        [
-            each.saving_bytes and str(each.saving_bytes),
-            *(getattr(each, text) for text in TEXTS),
-        ]
-        for each in findings
-    ]
-    assert findings[0].saving_bytes > 100 << 20
-
-
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_finding_lights_its_buffers_until_it_is_put_out(browser, night, history):
-    page, findings = night(NOT_DONATED)
+    page, finding = night(NOT_DONATED)
     browser.open(page)
-    assert_cards_say(browser, findings)
-    saving = browser.value("document.querySelector('#advice .saving').textContent")
-    assert saving.startswith("-105.31 MiB")
+    saving = "document.querySelector('#advice .saving')"
+    assert browser.value(f"{saving}.dataset.bytes") == str(finding.saving_bytes)
+    assert browser.value(f"{saving}.textContent").startswith("-105.31 MiB")
     assert "674.96 MiB" in browser.value(SECTION)
-
-    # The temps lie above all arguments and outputs: the map, zoomed elsewhere, shows what is lit.
     pinned = boxes(browser)
-    browser.value("memhouse.zoomTo({left: 380, right: 450, bottom: 5e8, top: 6e8})")
-    browser.value(f"{BUTTON}.scrollIntoView()")
     browser.value(f"{BUTTON}.click()")
-    low, high = browser.value("probes.range('address_map', 'y')")
-    assert any(bottom < high and top > low for _, _, bottom, top in boxes(browser))
-    ids = ", ".join(map(str, findings[0].value_ids))
+    ids = ", ".join(map(str, finding.value_ids))
     ((size,),) = rows(
         history,
         f"""SELECT SUM(size_bytes) FROM "values" INNER JOIN dumps USING (module_id)
@@ -608,115 +468,19 @@ def test_a_finding_lights_its_buffers_until_it_is_put_out(browser, night, histor
     assert browser.value(PRESSED)[0] == "true"
     assert "p, m and v" in browser.value("document.getElementById('advice-lit').innerText")
 
-    # The map is seen, and leads back.
-    seen = """(() => { const { top, bottom } = given[0].getBoundingClientRect();
-        return top >= 0 && bottom <= innerHeight; })()"""
-    chart = browser.driver.find_element("css selector", "[data-model=address_map]")
-    button = browser.driver.find_element("css selector", "#advice button")
-    assert browser.value(seen, chart)
-    assert not browser.value(seen, button)
-    click(browser, "#advice-lit button:last-child")
-    assert browser.value(seen, button)
-    assert browser.value(f"document.activeElement === {BUTTON}")
-
-    if browser.value(PRESSED)[0] == "true":
-        browser.value(f"{BUTTON}.click()")
+    # A key puts it out, and so does the button beside the map, which leads back.
+    browser.driver.find_element("css selector", "#advice button").send_keys(" ")
     assert boxes(browser) == pinned
     assert "true" not in browser.value(PRESSED)
-    assert browser.value("document.getElementById('advice-lit').textContent") == ""
-    # Keys do what a click does.
-    for key in ("\ue007", " "):
-        for pressed in ("true", "false"):
-            button.send_keys(key)
-            assert browser.value(PRESSED)[0] == pressed
-
-    # A pin puts it out.
     browser.value(f"{BUTTON}.click()")
-    buffer = browser.value("probes.largeBuffer(0)")
-    place = browser.value(
-        "probes.point('address_map', given[0], given[1])", buffer["x"], buffer["y"]
-    )
-    browser.click(place["x"], place["y"])
-    assert browser.value("memhouse.pinned") == buffer["value"]
-    assert "true" not in browser.value(PRESSED)
-    assert len(boxes(browser)) == 1
-
-
-@pytest.mark.scheduled
-def test_advice_can_be_read_everywhere_and_lights_a_buffer_for_all_its_life(
-    browser, night, history
-):
-    """Residuals are written in a loop, and stand in its result at the peak."""
-    page, findings = night(NOT_REMATERIALISED)
-    for width, dark in ((1280, False), (390, True)):
-        browser.open(page, width=width, dark=dark)
-        assert_cards_say(browser, findings)
-        browser.value(f"{BUTTON}.click()")
-        assert [t for t in browser.value("probes.textContrasts()") if t["ratio"] < READABLE] == []
-        assert browser.value("probes.tooWide()") == []
-        assert browser.value("document.documentElement.scrollWidth") <= width
-        assert_silent(browser)
-    ((peak_time, length),) = rows(
-        history,
-        f"""SELECT peak_time, schedule_length FROM module_memory
-        INNER JOIN modules USING (module_id) INNER JOIN dumps USING (module_id)
-        WHERE (run_id, workload) = ('{NOT_REMATERIALISED}', 'llama-v5e') AND memory_space = 0""",
-    )
-    lit = boxes(browser)
-    assert len(lit) == 26
-    assert all(left <= peak_time < right < length for left, right, _, _ in lit)
-    # Paper has no buttons.
-    browser.look(media="print")
-    browser.next_frame()
-    assert findings[0].title in browser.value(SECTION)
-    assert not browser.value(f"{BUTTON}.checkVisibility()")
-
-
-@pytest.mark.scheduled
-def test_without_a_saving_or_a_map_advice_tells_the_peak(browser, llama_page, filled, tmp_path):
-    browser.open(llama_page)
-    told = browser.value(SECTION)
-    assert "306.98 MiB" in told
-    assert "205.63 MiB of temps" in told
-    assert browser.value("document.querySelector('#advice .saving')") is None
-    page = write_report(filled, "estimated", tmp_path / "page.html")
-    browser.open(page)
-    saving = browser.value("document.querySelector('#advice .saving').textContent")
-    assert saving.startswith("≈-160.00 MiB")
-    assert "≈640.31 MiB" in browser.value(SECTION)
-    assert browser.value(PRESSED) == []
-    assert_silent(browser)
-
-
-@pytest.mark.scheduled
-def test_names_in_advice_are_text(browser, history, tmp_path, monkeypatch):
-    """Titles, lines and sentences hold names of arguments and instructions."""
-
-    def poisoned(*asked, **options):
-        found = advise(*asked, **options)
-        (finding, *_) = found.findings
-        findings = (
-            replace(finding, title=name, source=name, write=name, why=name) for name in NAMES
-        )
-        return replace(found, findings=tuple(findings))
-
-    monkeypatch.setattr(advice_cards, "advise", poisoned)
-    with reading(history) as store:
-        page = module_report(store, "llama-v5e", NOT_DONATED).save(tmp_path / "page.html")
-    browser.open(page)
-    for place in range(len(NAMES)):
-        browser.value(f"document.querySelectorAll('#advice button')[{place}].click()")
-    assert browser.value("window.hacked === undefined")
-    assert browser.value("document.querySelectorAll('#advice > li').length") == len(NAMES)
-    inside = "'#advice :is(script, img, svg, iframe, meta, base, link, style, textarea)'"
-    assert browser.value(f"document.querySelectorAll({inside}).length") == 0
-    assert_silent(browser)
+    click(browser, "#advice-lit button:last-child")
+    assert browser.value(f"document.activeElement === {BUTTON}")
 
 
 # --- pages of a history, of a diff, of a site, and in a notebook ------------------------
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_history_zooms_filters_unfolds_and_tells_why(browser, history, tmp_path):
     with reading(history) as store:
         page = history_report(store).save(tmp_path / "history.html")
@@ -729,15 +493,12 @@ def test_a_history_zooms_filters_unfolds_and_tells_why(browser, history, tmp_pat
         assert each in told
 
     ranges = "['steps_0', 'steps_3'].map((name) => memhouse.model(name).x_range.start)"
-    assert browser.value(ranges) == [-0.5, -0.5]
     browser.zoom(frame["left"] + 0.8 * frame["width"], frame["top"] + frame["height"] / 2)
     first, last = browser.value(ranges)
     assert first == last > -0.5
-
+    choose(browser, "series-filter", "LLAMA", "input")
     shown = "[...document.querySelectorAll('.cards figure')].filter((e) => !e.hidden).length"
-    for text, count in (("LLAMA", 2), ("nothing", 0), ("", 4)):
-        choose(browser, "series-filter", text, "input")
-        assert browser.value(shown) == count
+    assert browser.value(shown) == 2
 
     click(browser, "details.step summary")
     assert "zoo.py:" in browser.value("document.querySelector('details.step').innerText")
@@ -745,7 +506,7 @@ def test_a_history_zooms_filters_unfolds_and_tells_why(browser, history, tmp_pat
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_switches_and_zoom_move_both_sides_of_a_diff(browser, history, tmp_path):
     with reading(history) as store:
         diff = diff_report(store, "2026-10-07", NOT_DONATED, "llama-v5e")
@@ -771,13 +532,6 @@ READY = "document.documentElement.dataset.ready === 'yes'"
 FRAME = "document.querySelector('iframe').contentDocument"
 
 
-def follow(browser, link):
-    """Click a link, and wait for the page that it leads to."""
-    before = browser.driver.current_url
-    click(browser, link)
-    wait_until(browser, f"location.href !== {before!r} && {READY}")
-
-
 def wait_until(browser, expression):
     """Wait on a page that has no probes."""
     from selenium.webdriver.support.wait import WebDriverWait
@@ -785,46 +539,17 @@ def wait_until(browser, expression):
     WebDriverWait(browser.driver, 30).until(lambda _: browser.value(expression))
 
 
-@contextmanager
-def served(folder):
-    """A folder on a server of this machine: its address."""
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-@pytest.mark.scheduled
-def test_a_site_is_linked_both_ways_on_disk_and_on_a_server(browser, history, tmp_path):
+@pytest.mark.slow
+def test_pages_of_a_site_draw_with_its_one_bokeh(browser, history, tmp_path):
     with memhouse.open(history, read_only=True) as warehouse:
         warehouse.report_site(tmp_path)
-    with served(tmp_path) as address:
-        for start in ((tmp_path / "index.html").as_uri(), f"{address}/index.html"):
-            browser.open(tmp_path / "index.html")
-            browser.driver.get(start)
-            wait_until(browser, READY)
-            follow(browser, "#site-pages a[href*='decode-v5e']")
-            assert "99.04 MiB" in browser.value(f"{PEAK}.textContent")
-            wait_until(browser, "memhouse.model('memory_timeline') !== null")
-            follow(browser, ".back a")
-            assert browser.driver.current_url == start
-            assert browser.console_errors() == []
-            asked = browser.network_requests()
-            assert all(url.startswith(address) for url in asked)
-            assert bool(asked) == start.startswith(address)
+    browser.open(next(tmp_path.glob("modules/decode-v5e*.html")))
+    assert "99.04 MiB" in browser.value(f"{PEAK}.textContent")
+    assert browser.value("memhouse.model('memory_timeline') !== null")
+    assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_notebook_shows_a_report_and_a_chart_alone(browser, history, tmp_path, monkeypatch):
     """A value as a cell's output: a page with what the value says of itself."""
     monkeypatch.setenv("BOKEH_RESOURCES", "inline")

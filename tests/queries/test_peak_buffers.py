@@ -120,28 +120,6 @@ def test_the_laws_of_the_peak_hold(name, request):
     assert all(there), there
 
 
-def test_at_each_time_the_buffers_add_up_to_what_is_occupied(filled):
-    """Also beyond the peak: `buffers_at` counts at any time."""
-    found = rows(
-        filled,
-        """
-        WITH small AS (
-            SELECT module_id FROM modules WHERE schedule_length > 0
-            ORDER BY schedule_length LIMIT 9
-        )
-        SELECT
-            occupied_bytes,
-            (
-                SELECT COALESCE(SUM(counted_bytes), 0)
-                FROM buffers_at(occupancy.module_id, occupancy.memory_space, occupancy.start_time)
-            )
-        FROM occupancy INNER JOIN small USING (module_id)
-        """,
-    )
-    assert len(found) > 20
-    assert [row for row in found if row[0] != row[1]] == []
-
-
 def test_what_is_shown_is_live_at_the_peak_or_belongs_to_the_program(history):
     """XLA uses outputs as scratch; a dead scratch value never stands for its allocation."""
     found = rows(

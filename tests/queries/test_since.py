@@ -6,8 +6,8 @@ import memhouse
 from memhouse import UsageError
 
 from ..support.command import run_memhouse
-from ..support.history import NIGHTS, SERIES, copy_night
-from ..support.warehouse import fill, reading, rows, writing
+from ..support.history import NIGHTS, SERIES
+from ..support.warehouse import reading, rows, writing
 
 COLUMNS = ("since_run", "last_run", "runs", "value_bytes", "change_bytes", "before_run")
 
@@ -135,18 +135,6 @@ def test_a_series_that_never_changed_or_is_gone_says_so(own):
         warehouse.prune(NIGHTS[2:7])
         _, never = warehouse.since("decode-v5e").answer
     assert facts(never, "2026-10-01")
-
-
-def test_runs_of_one_date_follow_each_other_as_ingested(tmp_path, nights):
-    """A date in a name is midnight, and names order no runs: `…-a` came after `…-rerun`."""
-    db = tmp_path / "day.duckdb"
-    for name, night in (("rerun", "2026-10-03"), ("a", "2026-10-04")):
-        run = tmp_path / f"2026-11-03-{name}"
-        copy_night(nights / night / "decode-v5e", run / "decode-v5e")
-        fill(db, run)
-    row = since(db, "decode-v5e").rows.table.to_pylist()[-1]
-    assert (row["since_run"], row["before_run"]) == ("2026-11-03-a", "2026-11-03-rerun")
-    assert row["change_bytes"] == -32 << 20
 
 
 def test_a_branch_has_a_history_of_its_own(hosts):

@@ -80,24 +80,10 @@ def test_what_did_not_change_is_not_written_again(db, pages):
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
-def test_another_version_of_memhouse_writes_all_again(db, pages, monkeypatch):
-    monkeypatch.setattr(site_module, "_code", lambda: "another")
-    assert set(write(db, pages).written) == html(pages)
-
-
-@pytest.mark.slow
-@pytest.mark.scheduled
 def test_a_damaged_memory_means_writing_again(db, pages):
-    known = set(json.loads((pages / "site.json").read_text())["pages"])
-    for text in (
-        '{\n "memhouse"',
-        '{"memhouse": "0.1.0", "pages": 3}',
-        '{"memhouse": "0.1.0", "pages": {"index.html": {}}}',
-    ):
-        (pages / "site.json").write_text(text)
-        assert set(write(db, pages).written) == html(pages), text
-        assert set(json.loads((pages / "site.json").read_text())["pages"]) == known, text
+    (pages / "site.json").write_text('{"memhouse": "0.1.0", "pages": {"index.html": {}}}')
+    assert set(write(db, pages).written) == html(pages)
+    assert html(pages) <= set(json.loads((pages / "site.json").read_text())["pages"])
 
 
 @pytest.mark.slow
@@ -173,7 +159,6 @@ def test_there_is_a_page_a_series_and_links_are_relative_and_lead_to_pages(site)
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_a_night_changes_the_first_page_and_those_of_changed_modules(
     own, nights, copied_site, tmp_path
 ):
@@ -192,7 +177,6 @@ def test_a_night_changes_the_first_page_and_those_of_changed_modules(
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_what_is_accepted_or_leaves_later_is_told(own, copied_site):
     llama = "modules/llama-v5e.jit_train_step.tpu.html"
     with memhouse.open(own) as warehouse:
@@ -209,7 +193,6 @@ def test_what_is_accepted_or_leaves_later_is_told(own, copied_site):
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_hostile_names_stay_within_the_folder_and_who_is_stopped_goes_on(tmp_path, monkeypatch):
     """Folder names are what users and archives make of them."""
     hostile = ["<script>alert(1)<", "..%2f..", "con", "A", "a"]

@@ -10,11 +10,9 @@ from memhouse.ingest.join import Told, work_out
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.queries.advice.asked_program import stored_program
-from memhouse.queries.advise import advise
-from memhouse.queries.modules import find_module
 from memhouse.xla.program import Codes
 from tests.support.dumps import DATA, DUMPS
-from tests.support.warehouse import fill, reading, writing
+from tests.support.warehouse import fill, reading
 
 # Rows of a warehouse have no lines.
 LEFT_OUT = ("lines",)
@@ -61,17 +59,3 @@ def test_it_is_the_one_that_ingest_has(path, db):
                 if field.name not in LEFT_OUT:
                     one, other = getattr(found, field.name), getattr(expected, field.name)
                     assert plain(one) == plain(other), (key, field.name)
-
-
-def test_it_is_not_known_of_a_module_that_an_older_memhouse_stored(db):
-    """Advice then says so, and tells nothing that it would have to guess."""
-    fill(db, DUMPS / "tpu/llama7b-oom-v5e")
-    with writing(db) as store:
-        before = advise(store, "llama7b-oom-v5e")
-        store.connection.execute("UPDATE instructions SET is_root = NULL, attributes = NULL")
-        assert stored_program(store, find_module(store, "llama7b-oom-v5e", None).module_id) is None
-        after = advise(store, "llama7b-oom-v5e")
-    assert {finding.kind for finding in before.findings} == {"computed at once"}
-    assert after.findings == ()
-    assert after.heading.startswith(before.heading.split(":")[0])
-    assert "ingest the dump again" in after.heading

@@ -1,9 +1,6 @@
 """`trends` and `regressions`: on which night which metric changed, however nights come in."""
 
-import csv
 import json
-import random
-import shutil
 from datetime import datetime
 
 import pytest
@@ -14,7 +11,6 @@ from memhouse.queries.runs import choose_branch
 from memhouse.schema.metrics import METRICS
 
 from ..support.command import run_memhouse
-from ..support.console import on_terminal
 from ..support.history import NIGHTS, SERIES, TOLD_METRICS, copy_night, dicts
 from ..support.warehouse import fill, reading, rows, writing
 
@@ -109,19 +105,6 @@ def test_exactly_the_nights_on_which_something_changed(trends):
     days = {"decode-v5e": (4, 7), "llama-v5e": (6, 7), "resnet-h100": (5, 8, 10)}
     assert new_shapes == {(name, f"2026-10-{day:02}") for name, of in days.items() for day in of}
     assert not any(row["compiler_changed"] or row["flags_changed"] for row in trends)
-
-
-def test_the_order_of_ingesting_does_not_matter(tmp_path, nights, trends):
-    """Also where a run is added later in between."""
-    small = ("llama-cpu", "decode-v5e")
-    runs = {
-        night: {name: f"{night}/{name}" for name in small if (nights / night / name).is_dir()}
-        for night in random.Random(7).sample(NIGHTS, len(NIGHTS))
-    }
-    assert list(runs) != NIGHTS
-    db = ingest_some(tmp_path / "other.duckdb", tmp_path, nights, runs)
-    found = in_order(db)
-    assert found == [row for row in trends if row["workload"] in small]
 
 
 def test_a_step_has_the_size_that_the_dumps_say(trends):
@@ -321,41 +304,12 @@ def test_each_format_has_what_it_is_for(history, trends):
     found = json.loads(run_memhouse(*args, "json").stdout)
     assert [row | {"run_at": None} for row in found] == [row | {"run_at": None} for row in want]
     assert list(found[0]) == list(want[0])
-    found = list(csv.DictReader(run_memhouse(*args, "csv").stdout.splitlines()))
-    assert [int(row["value_bytes"]) for row in found] == [row["value_bytes"] for row in want]
-    assert (found[0]["change_bytes"], found[4]["change_bytes"]) == (
-        "",
-        str(want[4]["change_bytes"]),
-    )
-    lines = run_memhouse(*args, "markdown").stdout.splitlines()
-    assert len(lines) == 2 + len(want)
-    assert {(line[:2], line[-2:], line.count("|")) for line in lines} == {
-        ("| ", " |", lines[0].count("|"))
-    }
     # A sparkline is blank where a night is missing.
     for options in ((), ("--workload", "llama-cpu")):
         table = run_memhouse("trends", "--db", history, *options).stdout.split("\n\n")[0]
         assert "▁▁▁▁██ ▁▁▁" in next(x for x in table.splitlines() if x.startswith("llama-cpu"))
     done = run_memhouse("trends", "--db", history, "--since", "2027-01-01")
     assert (done.returncode, done.stdout, bool(done.stderr)) == (0, "", True)
-
-
-@pytest.mark.slow
-def test_a_terminal_breaks_a_step_between_words(history, tmp_path):
-    with writing(shutil.copy(history, tmp_path / "nights.duckdb")) as store:
-        store.connection.execute(
-            "UPDATE history SET cause = 'a long cause of many words, ' || REPEAT('long ', 12) || "
-            "'and longer' WHERE cause IS NOT NULL OR previous_dump_id IS NOT NULL"
-        )
-    shown = on_terminal("memhouse trends --db nights.duckdb --workload llama-cpu", tmp_path)
-    lines = [line.rstrip() for line in shown.replace("\r", "").splitlines()]
-    (row,) = [n for n, line in enumerate(lines) if line.startswith("2026-10-05")]
-    rest = [line for line in lines[row + 1 : row + 4] if line.startswith("  ")]
-    assert max(map(len, rest)) <= 80
-    assert " ".join(map(str.strip, rest)).endswith(f"words, {'long ' * 12}and longer")
-    command = "memhouse trends --db nights.duckdb --workload llama-cpu"
-    wide = on_terminal(command, tmp_path, columns=250)
-    assert "long long and longer" in next(x for x in wide.splitlines() if x[:10] == "2026-10-05")
 
 
 # --- order, branches, names ---------------------------------------------------------------------
@@ -393,10 +347,6 @@ def test_a_branch_shows_its_own_runs_and_changes_nothing_on_main(hosts, nightly)
     assert error.value.argument == "branch"
     with pytest.raises(UsageError, match="'main'"):
         nightly.trends(branch="main")
-    for wrong, argument in (({"metric": "size"}, "metric"), ({"since": "yesterday"}, "since")):
-        with pytest.raises(UsageError) as error:
-            nightly.trends(**wrong)
-        assert error.value.argument == argument
 
 
 def test_the_branch_of_the_last_run_of_one_time_comes_first(tmp_path, db, nights):

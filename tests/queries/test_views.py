@@ -1,21 +1,13 @@
 """The canned views: documented, of this version, and quick to ask of one module."""
 
 import json
-import re
 from contextlib import closing
-from pathlib import Path
 
-from memhouse import queries
 from memhouse.queries.catalogue import macro_columns, public_macros, public_views, use_views, views
-from memhouse.schema.metrics import METRICS
 from memhouse.schema.stores.duckdb import open_file
 
 from ..support.command import run_memhouse
-from ..support.history import TOLD_METRICS
-from ..support.warehouse import everything, reading, rows, writing
-
-FAMILIES = sorted((Path(queries.__file__).parent / "views").glob("*.sql"))
-NOTES = FAMILIES[0].with_name("columns.txt")
+from ..support.warehouse import everything, reading, rows
 
 
 def test_every_view_and_column_is_documented_in_the_warehouse(filled):
@@ -38,16 +30,6 @@ def test_every_view_and_column_is_documented_in_the_warehouse(filled):
         assert macro.notes.keys() <= macro.parameters.keys() | columns.keys(), name
 
 
-def test_a_note_that_views_share_stands_once():
-    """In `columns.txt`; a view's own note is of its column alone, or says something else."""
-    names = re.findall(r"^(\w+): ", NOTES.read_text(), re.MULTILINE)
-    assert names == sorted(set(names))
-    notes = [note for view in public_views().values() for note in view.columns.items()]
-    own = re.findall(r"^-- ([a-z_0-9]+): ", "".join(map(Path.read_text, FAMILIES)), re.MULTILINE)
-    of_metrics = {(metric.name, metric.meaning) for metric in METRICS.values()}
-    assert len(set(notes) - of_metrics) == len(own) + len(names)
-
-
 def test_views_of_another_version_are_replaced_but_only_stored_by_who_writes(copied):
     with closing(open_file(str(copied))) as store:
         store.execute(
@@ -68,40 +50,6 @@ def test_views_of_another_version_are_replaced_but_only_stored_by_who_writes(cop
         use_views(store, read_only=False)
     assert rows(copied, "SELECT * FROM view_set") != [("another",)]
     assert rows(copied, "SELECT COUNT(*) FROM peaks")[0][0] > 20
-
-
-# --- metrics ------------------------------------------------------------------------------
-
-
-def test_the_metrics_are_those_of_the_schema_and_trends_have_a_row_of_each(filled, history):
-    names = rows(filled, "SELECT metric FROM _metric_names")
-    assert [name for (name,) in names] == list(METRICS)
-    ((modules,),) = rows(filled, "SELECT COUNT(*) FROM module_memory")
-    found = rows(filled, "SELECT metric, COUNT(*) FROM _module_metrics GROUP BY ALL ORDER BY ALL")
-    assert found == [(metric, modules) for metric in sorted(METRICS)]
-    by_metric = rows(history, "SELECT metric, COUNT(*) FROM trends GROUP BY ALL ORDER BY ALL")
-    ((dumped,),) = rows(
-        history, "SELECT COUNT(*) FROM dumps INNER JOIN module_memory USING (module_id)"
-    )
-    assert by_metric == [(metric, dumped) for metric in sorted(TOLD_METRICS)]
-
-
-def test_a_dump_without_figures_has_a_row_for_each_metric(own):
-    of_llama = "WHERE run_id = '2026-10-05' AND workload = 'llama-v5e'"
-    with writing(own) as store:
-        store.change(f"UPDATE dumps SET module_id = NULL, status = 'failed' {of_llama}")
-    found = rows(
-        own,
-        "SELECT metric, memory_space, value_bytes, previous_run_id, best_bytes, is_last "
-        f"FROM trends {of_llama} ORDER BY 1",
-    )
-    assert found == [(metric, 0, None, None, None, False) for metric in sorted(METRICS)]
-    after = rows(
-        own,
-        "SELECT DISTINCT previous_run_id, missed_runs FROM trends "
-        "WHERE run_id = '2026-10-06' AND workload = 'llama-v5e'",
-    )
-    assert after == [("2026-10-04", 1)]
 
 
 # --- plans --------------------------------------------------------------------------------

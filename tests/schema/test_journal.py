@@ -69,7 +69,7 @@ def fail(*_):
     raise FullError
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_each_change_is_entered_once_or_not_done_and_no_entry_changes(made, db, monkeypatch):
     shutil.copy(made, db)
     after = state(db)

@@ -11,7 +11,7 @@ from ..support.warehouse import fill, reading
 from ..support.warehouse import rows as rows_of
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_the_chains_are_as_told_in_whatever_order_runs_enter():
     wrong = []
     for scenario in SCENARIOS:
@@ -25,7 +25,7 @@ def test_the_chains_are_as_told_in_whatever_order_runs_enter():
     assert wrong == []
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_real_dumps_have_the_chains_as_told(nights, tmp_path):
     wrong = []
     for scenario in (case for case in SCENARIOS if case.is_real):

@@ -20,7 +20,7 @@ def simulate(*arguments):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_warehouse_is_what_the_model_says():
     seeds = rounds(1)
     # Where tests try more often, they try other seeds.
@@ -28,6 +28,5 @@ def test_a_warehouse_is_what_the_model_says():
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_what_was_found_stays_repaired():
     simulate("--replay", Path(__file__).with_name("found.json"))

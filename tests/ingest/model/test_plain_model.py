@@ -25,7 +25,7 @@ from .plain_names import JOINED, STRONG, WEAK
 from .random_programs import scheduled_hlo
 from .texts import figures
 
-pytestmark = pytest.mark.scheduled
+pytestmark = pytest.mark.slow
 FOLDERS = sorted(
     {path.parent.relative_to(DUMPS) for path in DUMPS.rglob("*after_optimizations.txt*")}
 )
