@@ -35,7 +35,9 @@ EXAMPLES = dict(examples())
 def demo(tmp_path_factory):
     """A folder with what the examples speak of: dumps, their warehouse, a program and a log."""
     folder = tmp_path_factory.mktemp("examples")
-    demo_warehouse(folder).rename(folder / "memhouse.duckdb")
+    db = demo_warehouse(folder).rename(folder / "memhouse.duckdb")
+    for host in ("host0", "host1"):
+        shutil.copy(db, folder / f"{host}.duckdb")
     with _nights() as nights:
         shutil.copytree(nights[0].parent, folder / "dumps")
     (folder / "train.py").write_text(TRAIN)
@@ -62,14 +64,16 @@ def test_every_command_has_a_help_that_fits_a_terminal_and_ends_with_an_example(
     assert failures == {}
 
 
-def test_every_example_runs(demo, tmp_path):
+def test_every_example_runs(demo, tmp_path, s3):
+    s3.client.create_bucket(Bucket="bucket")
     failures = {}
     for number, (command, epilog) in enumerate(EXAMPLES.items()):
         if command in NOT_RUN:
             continue
         folder = shutil.copytree(demo, tmp_path / str(number), symlinks=True)
         words = shlex.split(EPILOG.fullmatch(epilog)[1])[1:]
-        done = run_memhouse(*words, cwd=folder, env={"PATH": f"{folder}:/usr/bin:/bin"})
+        env = {"PATH": f"{folder}:/usr/bin:/bin", **s3.environment}
+        done = run_memhouse(*words, cwd=folder, env=env)
         if done.returncode != STATUSES.get(command, 0) or "Traceback" in done.stderr:
             failures[command] = done.stderr
     assert failures == {}
