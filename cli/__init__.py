@@ -3,12 +3,6 @@
 import os
 import sys
 
-from ..schema.errors import UsageError
-from .app import build_app
-from .commands.doctor import show_first_steps
-from .errors import told
-from .render.text import print_error
-
 _WRONG_USAGE = 2
 _BISECTION_ABORTS = 128
 
@@ -32,6 +26,8 @@ def run() -> int:
         # The reader of our output, `head` for one, has had enough: that is not a failure.
         return 0
     except Exception as error:
+        from .errors import told
+
         failed = told(error)
         if failed is None:
             raise
@@ -40,6 +36,12 @@ def run() -> int:
 
 
 def _run() -> int:
+    # Not at the top of the file: Ctrl-C while they are imported is no traceback either.
+    from ..schema.errors import UsageError
+    from .app import build_app
+    from .commands.doctor import show_first_steps
+    from .render.text import print_error
+
     # A shell that completes a line gives it in the environment.
     if len(sys.argv) == 1 and "_MEMHOUSE_COMPLETE" not in os.environ:
         show_first_steps()

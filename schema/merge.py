@@ -18,7 +18,15 @@ from .history import work_out
 from .journal import entries, entry
 from .readable import figures_table
 from .stores.base import SETS
-from .stores.duckdb import Store, connect, delete, insert, insert_all, insertion
+from .stores.duckdb import (
+    Store,
+    connect,
+    database_path,
+    delete,
+    insert,
+    insert_all,
+    insertion,
+)
 from .tables import metadata
 
 # Tables with a row per run, dump or message: small enough to compare in memory.
@@ -56,13 +64,14 @@ class Merged:
 
 def check_files(db: str, files: Sequence[Path]) -> None:
     """Raise WarehouseError unless each file is a warehouse of its own that can be read."""
-    seen = {Path(db).resolve()}
+    main = database_path(db)
+    seen = [main] if main is not None and main.exists() else []
     for file in files:
         if not file.is_file():
             raise WarehouseError(f"{file}: there is no such file")
-        if file.resolve() in seen:
+        if any(map(file.samefile, seen)):
             raise WarehouseError(f"{file} is named twice: name each file once")
-        seen.add(file.resolve())
+        seen.append(file)
         connect(str(file), read_only=True)[0].close()
 
 

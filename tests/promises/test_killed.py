@@ -246,6 +246,18 @@ def test_what_a_kill_leaves_is_read_without_writing(tmp_path):
     assert after == files
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks into /proc")
+def test_ctrl_c_while_it_starts_is_no_traceback(filled):
+    peaks = subprocess.Popen(
+        [MEMHOUSE, "peaks", "--db", filled], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    # Then it imports what the commands need.
+    wait_until(lambda: "duckdb" in Path(f"/proc/{peaks.pid}/maps").read_text())
+    peaks.send_signal(signal.SIGINT)
+    assert peaks.communicate(timeout=60) == (b"", b"")
+    assert peaks.returncode == 130
+
+
 def test_ctrl_c_ends_a_query_without_a_word(filled):
     endless = "SELECT SUM(a * b) FROM range(1000000) t(a), range(1000000) u(b)"
     query = subprocess.Popen(
