@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import UsageError
 from . import open as open_warehouse
 
 if TYPE_CHECKING:
@@ -51,10 +52,14 @@ def ingest(
                 open_warehouse(Path(folder, "part.duckdb")) as warehouse,
             ):
                 summary = warehouse.ingest(path, labels=labels)
-                published = warehouse.publish(url, across_runs=False)
+                published = warehouse.publish(lake, across_runs=False)
                 yield from (f"{path}: {line}" for line in (*summary.problems, *published.notes))
 
     names = [os.path.abspath(path) for path in paths]  # noqa: PTH100 (a link's name is the run's)
+    if len({Path(name).name for name in names}) < len(names):
+        raise UsageError("two of these paths have one name, which names the run", "paths")
+    # Executors have a current folder of their own.
+    lake = url if "://" in url else os.path.abspath(url)  # noqa: PTH100
     return (
         spark.sparkContext.parallelize(names, tasks or len(names))
         .mapPartitions(ingest_partition)

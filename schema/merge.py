@@ -101,7 +101,8 @@ def merge(
         if total.changed_runs:
             names = ", ".join(sorted(file.name for file in files))
             insert_all(store.connection, entries(entry("merge", names)))
-            work_out.refresh(store.connection, sorted(total.changed_runs), store.causes)
+        # Also where nothing was added, an earlier entry or a claim may change the order of runs.
+        work_out.refresh(store.connection, sorted(total.changed_runs), store.causes)
     return total
 
 
@@ -233,20 +234,40 @@ _RANKS = """SELECT
     )
 FROM modules"""
 
-# Runs of the part that bring a dump, a message or accepted growth that the warehouse lacks.
-_RUNS_WITH_NEWS = """SELECT run_id FROM part_dumps WHERE dump_id NOT IN (SELECT dump_id FROM dumps)
+# Dumps of the warehouse that were not read completely, and in the part were.
+_COMPLETED = """SELECT dump_id FROM part_dumps
+    INNER JOIN dumps AS main USING (dump_id)
+    WHERE part_dumps.status = 'ok' AND main.status <> 'ok'"""
+
+# Runs of the part that bring a dump, a message or a host that the warehouse lacks.
+_RUNS_WITH_NEWS = f"""SELECT run_id FROM part_dumps
+WHERE dump_id NOT IN (SELECT dump_id FROM dumps) OR dump_id IN ({_COMPLETED})
+UNION
+SELECT run_id FROM part_run_parts
+WHERE (run_id, COALESCE(host, '')) NOT IN (SELECT (run_id, COALESCE(host, '')) FROM run_parts)
 UNION
 SELECT run_id FROM part_oom_reports WHERE oom_id NOT IN (SELECT oom_id FROM oom_reports)
 UNION
 SELECT run_id FROM part_runs WHERE run_id NOT IN (SELECT run_id FROM runs)"""
 
 # The dumps of one host's part of a run, in the warehouse (main) and in the file (part). Of two
-# dumps the same module is the same content; without a module the files decide.
+# dumps the same module is the same content; without a module the files decide. A dump that was
+# read completely in one of the two only, as its files were still written, contradicts nothing.
 _CONTENTS = """WITH contents AS (
     SELECT 'main' AS side, run_id, host, dump_id, COALESCE(module_id, files_id) AS content
     FROM dumps
+    WHERE NOT EXISTS (
+        FROM part_dumps AS part
+        WHERE part.dump_id = dumps.dump_id AND (part.status = 'ok') <> (dumps.status = 'ok')
+    )
     UNION ALL
-    SELECT 'part', run_id, host, dump_id, COALESCE(module_id, files_id) FROM part_dumps
+    SELECT 'part', run_id, host, dump_id, COALESCE(module_id, files_id)
+    FROM part_dumps
+    WHERE NOT EXISTS (
+        FROM dumps
+        WHERE dumps.dump_id = part_dumps.dump_id
+            AND (part_dumps.status = 'ok') <> (dumps.status = 'ok')
+    )
 ),
 
 in_both AS (
@@ -284,6 +305,14 @@ _CONTRADICTIONS = (
         ORDER BY ALL""",
         "holds other dumps{} there than in the warehouse",
         "Drop it in one of them with `memhouse prune`, or ingest it under another name.",
+    ),
+    (
+        """SELECT part.run_id, part.path FROM part_oom_reports AS part
+        INNER JOIN oom_reports AS main USING (oom_id)
+        WHERE (main.message, main.requested_bytes) IS DISTINCT FROM (part.message, part.requested_bytes)
+        ORDER BY ALL""",
+        "has another message in its log {}",
+        "Ingest logs of several hosts from folders of the hosts' names.",
     ),
     (
         """SELECT part.run_id, part.key || ': ' || main.value || ' and ' || part.value
@@ -338,6 +367,7 @@ _ADD_RUNS = (
         FROM run_parts AS main
         WHERE main.run_id = part.run_id AND main.host IS NOT DISTINCT FROM part.host
     )""",
+    f"DELETE FROM dumps WHERE dump_id IN ({_COMPLETED})",
     "INSERT INTO dumps BY NAME SELECT * FROM part_dumps ANTI JOIN dumps USING (dump_id)",
     """INSERT INTO oom_buffers BY NAME
     SELECT * FROM part_oom_buffers ANTI JOIN oom_reports USING (oom_id)""",

@@ -2,8 +2,8 @@
 
 A lake is a folder or a URL with a Delta table for each relation. What belongs to a run is appended:
 rows of its dumps, messages and modules, and its rows of views. The row of `runs` is written last,
-so that a run whose publishing was interrupted is missing there; the next publish completes it.
-Relations across runs, such as `trends`, are written whole.
+so that a run whose publishing was interrupted is missing there; the next publish deletes what there
+is of it and writes it again. Relations across runs, such as `trends`, are written whole.
 
 All commits are deltalake's. Rows are appended by MERGE with the run or the module as key, which
 inserts what the table lacks and fails if another process commits meanwhile: then it is tried again.
@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from . import arrow
-from .errors import MissingPackageError, WarehouseError, with_remedy
-from .readable import figures_table, quoted
+from .errors import MissingPackageError, UsageError, WarehouseError, with_remedy
+from .readable import command, figures_table, quoted
 from .stores.duckdb import Store
 from .tables import INTERNAL, metadata
 
@@ -49,6 +49,11 @@ WHOLE_VIEWS = (
 )
 # Columns that change with other runs: relations that are appended lack them.
 CHANGING_COLUMNS = ("is_latest", "run_seq")
+# Of an unfinished run these have rows, written before all others: each run has rows in one of them.
+_FIRST = ("dumps", "oom_reports")
+_PUBLISHED_DUMPS = pa.schema(
+    [("run_id", pa.string()), ("dump_id", pa.int64()), ("module_id", pa.int64())]
+)
 # So many runs are written by one commit of each table: their rows are in memory.
 _RUNS_PER_COMMIT = 10
 # Of a process that commits at the same time; each pause is up to a second.
@@ -63,7 +68,6 @@ class Published:
 
     runs: int = 0
     dumps: int = 0
-    relations: int = 0
     notes: list[str] = field(default_factory=list)
 
     def _repr_html_(self) -> str:
@@ -105,14 +109,19 @@ class Lake:
         self.url = url.rstrip("/")
         if "://" not in url:
             _refuse_other_folder(Path(url))
-            self.url = str(Path(url).absolute())
+            self.url = Path(url).absolute().as_uri()
 
-    def rows(self, name: str, columns: Sequence[str]) -> pa.Table | None:
-        """The columns of a relation, None if the lake has no such table."""
+    def has(self, name: str) -> bool:
+        """Whether the lake has a table of this name."""
         with _errors(self.url):
-            if not self._deltalake.DeltaTable.is_deltatable(f"{self.url}/{name}"):
-                return None
-            return self._table(name).to_pyarrow_table(columns=list(columns))
+            return bool(self._deltalake.DeltaTable.is_deltatable(f"{self.url}/{name}"))
+
+    def rows(self, name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """The columns of a relation, no rows if the lake has no such table."""
+        if not self.has(name):
+            return []
+        with _errors(self.url):
+            return list(self._table(name).to_pyarrow_table(columns=list(columns)).to_pylist())
 
     def append(self, relation: _Relation, rows: pa.Table, key: str) -> None:
         """Append the rows whose key the table lacks; the table is made if it is missing."""
@@ -127,15 +136,21 @@ class Lake:
 
     def overwrite(self, relation: _Relation, rows: pa.Table) -> None:
         """Replace all rows of the table; the table is made if it is missing."""
-        self._until_alone(
-            lambda: self._deltalake.write_deltalake(
-                self._made(relation, rows.schema), rows, mode="overwrite"
+
+        def commit() -> None:
+            table = self._made(relation, rows.schema)
+            # Two commits with this mark at a time are a conflict, also in an empty table.
+            mark = self._deltalake.Transaction("memhouse", table.version())
+            properties = self._deltalake.CommitProperties(app_transactions=[mark])
+            self._deltalake.write_deltalake(
+                table, rows, mode="overwrite", commit_properties=properties
             )
-        )
+
+        self._until_alone(commit)
 
     def delete(self, name: str, condition: str) -> None:
         """Delete rows of a relation, if the lake has it."""
-        if self.rows(name, []) is not None:
+        if self.has(name):
             self._until_alone(lambda: self._table(name).delete(condition))
 
     def compact(self, name: str) -> None:
@@ -200,8 +215,13 @@ def publish(
         report: gets the name of each relation before it is written.
     Raises:
         WarehouseError: the lake cannot be written, or has other columns.
+        UsageError: a run in `again` is not in the warehouse.
         MissingPackageError: deltalake is not installed.
     """
+    runs = [row[0] for row in store.connection.sql(_RUNS).fetchall()]
+    for run in again:
+        if run not in runs:
+            raise UsageError(f"run {run!r} is not in the warehouse", "again")
     lake = Lake(url)
     tables = _tables()
     appended_views = [
@@ -212,8 +232,9 @@ def publish(
     for run in again:
         _delete_run(lake, run, tables, appended_views)
     published_runs = _published_runs(lake)
-    runs = [row[0] for row in store.connection.sql(_RUNS).fetchall()]
     new_runs = [run for run in runs if run not in published_runs]
+    for run in _unfinished_runs(lake, published_runs) & set(new_runs):
+        _delete_run(lake, run, tables, appended_views)
     published = Published(len(new_runs), notes=_changed_runs(store, lake, published_runs))
     for start in range(0, max(len(new_runs), 1), _RUNS_PER_COMMIT):
         chunk = new_runs[start : start + _RUNS_PER_COMMIT]
@@ -232,9 +253,7 @@ def publish(
     # Another process may have published meanwhile.
     if across_runs and (lacking := _published_runs(lake) - set(runs)):
         published.notes.append(_not_whole(lacking))
-    names = [*tables, *views]
-    published.relations = len(names)
-    for name in names:
+    for name in filter(lake.has, [*tables, *views]):
         if compact:
             lake.compact(name)
         if vacuum:
@@ -245,11 +264,14 @@ def publish(
 def _delete_run(
     lake: Lake, run: str, tables: Mapping[str, _Relation], views: Sequence[_Relation]
 ) -> None:
-    """Delete the run's rows of all relations that are appended, those of `runs` first."""
-    dumps = lake.rows("dumps", ["run_id", "dump_id"])
-    rows = [] if dumps is None else dumps.to_pylist()
+    """Delete the run's rows of all relations that are appended.
+
+    Those of `runs` go first, so that it is unfinished, and those of _FIRST last, which say so.
+    """
+    rows = lake.rows("dumps", ["run_id", "dump_id"])
     dump_ids = ", ".join(str(row["dump_id"]) for row in rows if row["run_id"] == run) or "NULL"
-    for relation in (tables["runs"], *tables.values(), *views):
+    between = [relation for name, relation in tables.items() if name not in ("runs", *_FIRST)]
+    for relation in (tables["runs"], *between, *views, *(tables[name] for name in _FIRST)):
         if relation.name in WHOLE_TABLES:
             continue
         if "run_id" in relation.columns:
@@ -269,15 +291,14 @@ def _append_runs(
     """Append all rows of these runs but those of `runs`; the number of their dumps."""
     named = f"({', '.join(map(quoted, runs)) or 'NULL'})"
     of_runs = f"WHERE run_id IN {named}"
-    known = lake.rows("modules", ["module_id"])
-    known_modules = set() if known is None else set(known["module_id"].to_pylist())
+    known_modules = {row["module_id"] for row in lake.rows("modules", ["module_id"])}
     query = f"SELECT DISTINCT module_id FROM dumps {of_runs} AND module_id IS NOT NULL"
     modules = {row[0] for row in store.connection.sql(query).fetchall()} - known_modules
     of_modules = f"WHERE module_id IN ({', '.join(map(str, sorted(modules))) or 'NULL'})"
     # The table of modules says which of them the lake has: it comes after their other rows.
-    for name, relation in sorted(tables.items(), key=lambda item: item[0] == "modules"):
-        if name in WHOLE_TABLES or name == "runs":
-            continue
+    between = [name for name in tables if name not in ("runs", "modules", *_FIRST, *WHOLE_TABLES)]
+    for name in (*_FIRST, *between, "modules"):
+        relation = tables[name]
         report(name)
         if name in ("compiler_flags", "file_sets"):
             key = "flags_id" if name == "compiler_flags" else "files_id"
@@ -336,23 +357,25 @@ def _selected(column: str, type_: str) -> str:
 
 
 def _published_runs(lake: Lake) -> set[str]:
-    rows = lake.rows("runs", ["run_id"])
-    return set() if rows is None else set(rows["run_id"].to_pylist())
+    return {row["run_id"] for row in lake.rows("runs", ["run_id"])}
+
+
+def _unfinished_runs(lake: Lake, published: set[str]) -> set[str]:
+    """The runs of which the lake has rows, but none in `runs`: a publish was interrupted."""
+    return {row["run_id"] for name in _FIRST for row in lake.rows(name, ["run_id"])} - published
 
 
 def _changed_runs(store: Store, lake: Lake, published: set[str]) -> list[str]:
     """A note for each published run that has other dumps in the warehouse by now."""
-    rows = lake.rows("dumps", ["run_id", "dump_id", "module_id"]) if published else None
-    if rows is None:
-        return []
-    store.connection.register("published_dumps", rows)
+    rows = lake.rows("dumps", ["run_id", "dump_id", "module_id"])
+    store.connection.register("published_dumps", pa.Table.from_pylist(rows, _PUBLISHED_DUMPS))
     try:
         changed = [row[0] for row in store.connection.sql(_CHANGED).fetchall()]
     finally:
         store.connection.unregister("published_dumps")
     return [
         f"run {run!r} has changed since it was published, and stays as it was: "
-        f"--again {run} publishes it again"
+        f"`{command('publish', lake.url, '--again', run)}` publishes it again"
         for run in changed
         if run in published
     ]
@@ -368,6 +391,10 @@ def _not_whole(lacking: set[str]) -> str:
 
 def _refuse_other_folder(folder: Path) -> None:
     """Raise WarehouseError if the folder holds something else than Delta tables."""
+    if "%" in str(folder.absolute()):
+        raise WarehouseError(
+            f"{folder} has a % in its name, which deltalake misreads: name another"
+        )
     if folder.is_file():
         raise WarehouseError(f"{folder} is a file: name a folder or a URL")
     if folder.is_dir() and any(folder.iterdir()) and not any(folder.glob("*/_delta_log")):

@@ -32,12 +32,13 @@ def merge(
     order of the files makes no difference. Parts of one run that hosts ingested with --host become
     one run. MAIN is made if it is missing; the other files stay as they are.
     """
-
-    def report(file: Path, merged: Merged) -> None:
-        print_note(f"{file}: {_counted(merged)}")
-
+    lines: list[str] = []
     with ingesting(main, wait=wait) as store:
-        merged = merge_files(store, parts, report)
+        merged = merge_files(
+            store, parts, lambda file, part: lines.append(f"{file}: {_counted(part)}")
+        )
+    for line in lines:
+        print_note(line)
     print_note(f"{main}: {_counted(merged)} from {len(parts)} file{'s' * (len(parts) != 1)}")
 
 

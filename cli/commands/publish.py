@@ -50,8 +50,7 @@ def publish(
     counts = {"run": published.runs, "dump": published.dumps}
     added = [f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
     print_note(
-        f"{url}: {', '.join(added) or 'no new run'} published, {published.relations} tables, "
-        f"in {perf_counter() - start:.1f} s"
+        f"{url}: {', '.join(added) or 'no new run'} published, in {perf_counter() - start:.1f} s"
     )
     for note in published.notes:
         print_note(note)

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -129,6 +130,39 @@ def test_a_module_of_newer_readers_or_read_completely_wins(tmp_path, monkeypatch
         merged_rows(main, order)
         assert rows(main, "SELECT DISTINCT reader_version FROM modules") == [(READER_VERSION,)]
         assert run_memhouse("verify", "--db", main).returncode == 0
+
+
+def test_a_dump_that_was_cut_short_is_completed_by_a_later_file(tmp_path, nights):
+    """A part that was merged while its files were written must not keep out all later ones."""
+    night = tmp_path / "night"
+    shutil.copytree(nights / "2026-10-01/llama-cpu", night)
+    (text,) = night.glob("*after_optimizations.txt")
+    whole = text.read_bytes()
+    text.write_bytes(whole[: len(whole) // 2])
+    cut, full = tmp_path / "cut.duckdb", tmp_path / "full.duckdb"
+    with at(NOON):
+        fill(cut, night, run_id="job", host="a")
+        shutil.copy(cut, full)
+        text.write_bytes(whole)
+        fill(full, night, run_id="job", host="a")
+    for number, order in enumerate([[cut, full], [full, cut]]):
+        main = tmp_path / f"{number}.duckdb"
+        merged_rows(main, order)
+        assert rows(main, "SELECT DISTINCT status FROM dumps") == [("ok",)]
+        assert run_memhouse("verify", "--db", main).returncode == 0
+
+
+def test_an_earlier_entry_in_a_part_orders_the_history_too(tmp_path, nights):
+    main, part = tmp_path / "main.duckdb", tmp_path / "part.duckdb"
+    for run, night, hour in (("y", "2026-10-01", 1), ("x", "2026-10-05", 2)):
+        with at(NOON + timedelta(hours=hour)):
+            fill(main, nights / night / "llama-cpu", run_id=run)
+    with at(NOON):
+        fill(part, nights / "2026-10-05/llama-cpu", run_id="x")
+    merged_rows(main, [part])
+    order = "SELECT run_id FROM lineages ORDER BY run_number"
+    assert rows(main, order) == [("x",), ("y",)]
+    assert run_memhouse("verify", "--db", main).returncode == 0
 
 
 @pytest.fixture

@@ -117,6 +117,38 @@ def test_a_run_that_changed_is_told_and_published_again(tmp_path, nights):
             assert rows(there, there.schema.names) == rows(here, there.schema.names), name
 
 
+def test_a_run_that_grew_after_an_interrupted_publish_is_whole(tmp_path, nights, monkeypatch):
+    """Also one that was to be published again: what there is of it goes first."""
+    db, lake = tmp_path / "nights.duckdb", tmp_path / "lake"
+    fill(db, nights / "2026-10-01/llama-cpu", run_id="night", host="a")
+    append = publish.Lake.append
+
+    def interrupted(self, relation, table, key):
+        if relation.name == "peaks":
+            raise KeyboardInterrupt
+        append(self, relation, table, key)
+
+    for options in ((), ("night",)):
+        with monkeypatch.context() as patched, memhouse.open(db) as warehouse:
+            patched.setattr(publish.Lake, "append", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                warehouse.publish(str(lake), again=options)
+        fill(db, nights / "2026-10-01/decode-v5e", run_id="night", host=f"b{len(options)}")
+        assert len(publish_to(lake, db)) == 1
+        assert_published(lake, db)
+    done = run_memhouse("publish", lake, "--db", db, "--again", "unknown")
+    assert done.returncode == 2
+    assert "'unknown' is not in the warehouse" in done.stderr
+
+
+def test_names_of_folders_are_any_text(tmp_path, nights):
+    db, lake = tmp_path / "night.duckdb", tmp_path / "a[b] 'é"
+    fill(db, nights / NIGHTS[0] / "llama-cpu", run_id="it's")
+    publish_to(lake, db)
+    assert (lake / "peaks/_delta_log").is_dir()
+    publish_to(lake, db, "--again", "it's")
+
+
 def test_a_warehouse_without_all_runs_leaves_relations_across_runs(tmp_path, nights):
     lake = tmp_path / "lake"
     for night in NIGHTS[:2]:
@@ -201,6 +233,7 @@ def test_wrong_places_are_refused_with_a_line(tmp_path, history, published):
     wrong = {
         file: "is a file: name a folder or a URL",
         other: "holds other files",
+        tmp_path / "100%25": "has a % in its name",
         "nowhere://bucket/lake": "cannot publish to",
         "s3://": "cannot publish to",
     }
