@@ -309,7 +309,8 @@ _CONTRADICTIONS = (
     (
         """SELECT part.run_id, part.path FROM part_oom_reports AS part
         INNER JOIN oom_reports AS main USING (oom_id)
-        WHERE (main.message, main.requested_bytes) IS DISTINCT FROM (part.message, part.requested_bytes)
+        WHERE (main.message, main.requested_bytes)
+            IS DISTINCT FROM (part.message, part.requested_bytes)
         ORDER BY ALL""",
         "has another message in its log {}",
         "Ingest logs of several hosts from folders of the hosts' names.",
