@@ -10,6 +10,7 @@ inserts what the table lacks and fails if another process commits meanwhile: the
 """
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ _PUBLISHED_DUMPS = pa.schema(
 )
 # So many runs are written by one commit of each table: their rows are in memory.
 _RUNS_PER_COMMIT = 10
+# In the name of a folder deltalake misreads these, or panics.
+_UNFIT = re.compile(r"[%\[\]^|\\\x00-\x1f]")
 # Of a process that commits at the same time; each pause is up to a second.
 _ATTEMPTS = 50
 # Delta tables have no unsigned and no larger integers.
@@ -391,9 +394,9 @@ def _not_whole(lacking: set[str]) -> str:
 
 def _refuse_other_folder(folder: Path) -> None:
     """Raise WarehouseError if the folder holds something else than Delta tables."""
-    if "%" in str(folder.absolute()):
+    if unfit := _UNFIT.search(str(folder.absolute())):
         raise WarehouseError(
-            f"{folder} has a % in its name, which deltalake misreads: name another"
+            f"deltalake takes no {unfit[0]!r} in a folder's name: name another than {str(folder)!r}"
         )
     if folder.is_file():
         raise WarehouseError(f"{folder} is a file: name a folder or a URL")

@@ -142,7 +142,7 @@ def test_a_run_that_grew_after_an_interrupted_publish_is_whole(tmp_path, nights,
 
 
 def test_names_of_folders_are_any_text(tmp_path, nights):
-    db, lake = tmp_path / "night.duckdb", tmp_path / "a[b] 'é"
+    db, lake = tmp_path / "night.duckdb", tmp_path / "a (b) 'é"
     fill(db, nights / NIGHTS[0] / "llama-cpu", run_id="it's")
     publish_to(lake, db)
     assert (lake / "peaks/_delta_log").is_dir()
@@ -233,7 +233,8 @@ def test_wrong_places_are_refused_with_a_line(tmp_path, history, published):
     wrong = {
         file: "is a file: name a folder or a URL",
         other: "holds other files",
-        tmp_path / "100%25": "has a % in its name",
+        tmp_path / "100%25": "takes no '%'",
+        tmp_path / "a[b]": "takes no '['",
         "nowhere://bucket/lake": "cannot publish to",
         "s3://": "cannot publish to",
     }
