@@ -26,6 +26,7 @@ _CREATE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HEADER = re.compile(r"(?:^--[^\n]*\n)+\Z", re.MULTILINE)
+_LEADING = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
 _TRAILING = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z))+\Z")
 _TAKEN = "SELECT DISTINCT LOWER(function_name) AS name FROM duckdb_functions() WHERE internal"
 
@@ -113,14 +114,16 @@ def _macros(shown: str, file: Path) -> Iterator[Macro]:
         raise QueryError(f"{shown}: only CREATE MACRO name(…) AS … may stand there") from None
     place = 0
     for statement in statements:
+        # DuckDB 2.0.1 counts comments before a statement to it, 2.0.0 to the one before.
+        comments = _LEADING.match(statement)
+        assert comments is not None
         place = text.index(statement, place)
-        # What stands between two statements belongs to the first, as DuckDB has it.
-        created = _CREATE.fullmatch(_TRAILING.sub("", statement))
+        created = _CREATE.fullmatch(_TRAILING.sub("", statement[comments.end() :]))
         if created is None:
             words = " ".join(statement.split())
             raise QueryError(
                 f"{shown}: only CREATE MACRO name(…) AS … may stand there, not {words[:40]!r}"
             )
-        header = _HEADER.search(text[:place])
+        header = _HEADER.search(text[: place + comments.end()])
         yield macro_of(header[0] if header else "", **created.groupdict())
         place += len(statement)

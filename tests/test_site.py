@@ -86,4 +86,4 @@ def test_the_site_builds_without_a_warning(site):
         Path(name).with_suffix("") for name in NAMES if not name.endswith("README.md")
     }
     shown = (site / "docs/reference/python-api.html").read_text()
-    assert 'id="memhouse.Warehouse.owners"' in shown
+    assert 'id="memhouse.warehouse.Warehouse.owners"' in shown
