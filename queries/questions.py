@@ -312,6 +312,7 @@ def asked(
     shown = [each.replace(annotation=hints.get(each.name, each.annotation)) for each in others]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     method.__name__, method.__doc__ = ask.__name__, ask.__doc__
-    method.__module__, method.__qualname__ = "memhouse", f"Warehouse.{ask.__name__}"
+    method.__module__ = "memhouse.warehouse"
+    method.__qualname__ = f"Warehouse.{ask.__name__}"
     method.__signature__ = signature.replace(parameters=[itself, *shown])  # type: ignore[attr-defined]
     return method
