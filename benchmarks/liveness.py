@@ -22,11 +22,11 @@ from memhouse.ingest.readers.lines import use_quick_memory
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
-from memhouse.xla.dataflow import TPU, platform_of, value_sizes
+from memhouse.xla.columns.dataflow import TPU, platform_of, value_sizes
+from memhouse.xla.columns.liveness import Derived, derive
+from memhouse.xla.columns.parts import Parts
 from memhouse.xla.errors import DumpError
 from memhouse.xla.estimate import completed, value_rows
-from memhouse.xla.liveness import Derived, derive
-from memhouse.xla.parts import Parts
 
 _TABLES = ("schedule", "values", "positions", "uses", "live_ranges")
 _SIZES = ("instruction", "shape_index", "memory_space", "size_bytes", "logical_bytes", "shape")

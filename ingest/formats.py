@@ -1,14 +1,14 @@
 """The formats that memhouse reads, one registry, and what else lies beside a dump."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..xla.parts import Parts
-from .readers.buffer_assignment import read_buffer_assignment, read_buffer_assignments
+from ..xla.columns.parts import Parts
+from .readers.buffer_assignment import read_buffer_assignment
 from .readers.compiler_settings import (
     read_compilation_environment,
     read_debug_options,
@@ -18,11 +18,11 @@ from .readers.compiler_settings import (
 )
 from .readers.hlo_proto import read_hlo_proto
 from .readers.hlo_text import read_hlo_text
-from .readers.lines import Lines, Positions, split_sections
-from .readers.live_range import read_live_range, read_live_ranges
+from .readers.lines import Lines, split_sections
+from .readers.live_range import read_live_range
 from .readers.pasted import holds_assignment
 from .readers.usage_report import read_usage_report
-from .readers.used_values import read_all_used_values, read_used_values
+from .readers.used_values import read_used_values
 
 # What lies beside the files of a dump: told by name alone.
 #
@@ -169,7 +169,7 @@ class Format:
     whole name, with the groups stem and target; opening: the text's beginning, None if only
     the name identifies the format; part: the field of Parts, flags or device to fill, empty if
     the file fills several or none; read: from the file's lines, of a BINARY from its bytes, to
-    the part; read_all: from the lines of several files, and where these start, to their parts.
+    the part.
     """
 
     name: str
@@ -180,7 +180,6 @@ class Format:
     opening: str | None
     part: str
     read: Callable[[Any], Any]
-    read_all: Callable[[Lines, Positions], Sequence[Any]] | None = None
 
     def __str__(self) -> str:
         return self.title
@@ -211,10 +210,9 @@ def _format(
     *,
     pattern: re.Pattern[str] | None = None,
     opening: str | None = None,
-    read_all: Callable[[Lines, Positions], Sequence[Any]] | None = None,
 ) -> Format:
     found = pattern or _of_stem(ending, stem=r"(?:\d{10,20}\.)?module_")
-    return Format(name, title, role, ending, found, opening, part, read, read_all)
+    return Format(name, title, role, ending, found, opening, part, read)
 
 
 # A module's id is the hash over its files in this order of formats.
@@ -228,7 +226,6 @@ FORMATS = (
         read_buffer_assignment,
         pattern=_of_assignment("-buffer-assignment.txt"),
         opening="BufferAssignment:",
-        read_all=read_buffer_assignments,
     ),
     _format(
         "buffer-assignment-values",
@@ -240,7 +237,6 @@ FORMATS = (
         pattern=_of_assignment("-buffer-assignment-values.txt"),
         # This line precedes `Used values:` in every version.
         opening="Total bytes used: ",
-        read_all=read_all_used_values,
     ),
     _format(
         "live-range",
@@ -251,7 +247,6 @@ FORMATS = (
         read_live_range,
         pattern=_of_assignment("-live-range.txt"),
         opening="HloLiveRange (max ",
-        read_all=read_live_ranges,
     ),
     _format(
         "hlo",

@@ -1,7 +1,6 @@
 """Joins the parts of a module into the rows of the warehouse's tables."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,16 +10,8 @@ import pyarrow.compute as pc
 from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import Contradiction, agrees, contradictions, difference, disagreements
 from ..xla.attribution import Attribution, attribute
-from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
-from ..xla.dataflow import is_assumed
-from ..xla.errors import DumpError
-from ..xla.estimate import completed
-from ..xla.figures import memory_tables
-from ..xla.frames import with_own_lines
-from ..xla.kernels import placed_parts
-from ..xla.liveness import Derived, derive_all
-from ..xla.origins import RULES
-from ..xla.parts import (
+from ..xla.columns.liveness import derive_all
+from ..xla.columns.parts import (
     LIVE_RANGE,
     HloAttributes,
     HloText,
@@ -32,24 +23,29 @@ from ..xla.parts import (
     memory_spaces,
     with_spaces,
 )
-from ..xla.passes import PASSES
-from ..xla.peak_parts import at_peak, main_memory, peak_parts
-from ..xla.program import (
+from ..xla.columns.program import (
     NONE,
     Ints,
     Mask,
     Names,
     NumberedProgram,
     combined,
-    lay_slots,
     number_program,
 )
+from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
+from ..xla.errors import DumpError
+from ..xla.estimate import completed
+from ..xla.figures import memory_tables
+from ..xla.frames import with_own_lines
+from ..xla.kernels import placed_parts
+from ..xla.origins import RULES
+from ..xla.passes import PASSES
+from ..xla.peak_parts import at_peak, main_memory, peak_parts
 from ..xla.program_id import program_ids_of, skeleton_id_of
 from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of
 from ..xla.shifts import Divided, Shifts
 from ..xla.traits import traits_of
-from ..xla.union import bounds_of, derived_of_each, joined_parts, shifts_of
 from ..xla.work import work_of
 from .modules import Module, Rows
 
@@ -547,119 +543,10 @@ def work_out(told: Told) -> WorkedOut:
     return WorkedOut(parts, names, whole, attribution, why_not, no_owners, unread)
 
 
-# What a rule raises where a program does not fit it; with others it may also meet their rows.
-_REFUSALS = (DumpError, IndexError, ValueError)
-
-
-def joined(
-    programs: Sequence[Told], mine: Sequence[str] = ()
-) -> list[tuple[WorkedOut | None, Module]]:
-    """Work out what the texts of programs say, and make the rows of each: see `join_parts`.
-
-    That is done for all at once of which the same is known, because small ones cost the calls; of
-    these there is nothing to tell beside the rows. If anything is wrong then, it is done for half
-    of them, down to each alone: so what is wrong with one program says nothing of the others.
-    """
-    of_kind: dict[object, list[int]] = {}
-    for number, told in enumerate(programs):
-        kind = _kind(told)
-        of_kind.setdefault(number if kind is None else kind, []).append(number)
-    found: dict[int, tuple[WorkedOut | None, Module]] = {}
-    for numbers in of_kind.values():
-        modules = _joined_of_kind([programs[number] for number in numbers], mine)
-        found |= zip(numbers, modules, strict=True)
-    return [found[number] for number in range(len(programs))]
-
-
-def _kind(told: Told) -> tuple[bool, ...] | None:
-    """What programs have in common that are worked out together; None of one that is not."""
-    parts, hlo = told.parts, told.parts.hlo
-    others = (parts.buffer_assignment, parts.live_range, parts.used_values)
-    is_plain = (
-        hlo is not None
-        and told.completes
-        and not hlo.unread
-        and bool(hlo.header["is_scheduled"])
-        and not parts.doubled
-        and parts.totals is None
-        and (parts.buffer_assignment is None or parts.buffer_assignment.is_whole)
-    )
-    return tuple(part is None for part in others) if is_plain else None
-
-
-def _joined_of_kind(
-    programs: Sequence[Told], mine: Sequence[str]
-) -> list[tuple[WorkedOut | None, Module]]:
-    if len(programs) == 1:
-        found = work_out(programs[0])
-        return [(found, join_parts(found, mine, programs[0].platform))]
-    with suppress(*_REFUSALS):
-        return [(None, module) for module in _at_once(programs, mine)]
-    half = len(programs) // 2
-    return [
-        *_joined_of_kind(programs[:half], mine),
-        *_joined_of_kind(programs[half:], mine),
-    ]
-
-
-def _at_once(programs: Sequence[Told], mine: Sequence[str]) -> list[Module]:
-    """The rows of several programs of one kind. Raises one of _REFUSALS if any is odd."""
-    of_each = [with_dumped_elements(told.parts) for told in programs]
-    texts = [parts.hlo for parts in of_each if parts.hlo is not None]
-    shifts = shifts_of(of_each)
-    parts = joined_parts(of_each, shifts)
-    names = Names.of(parts, of_each)
-    text = parts.hlo
-    assert text is not None
-    program = number_program(text, names, texts)
-    if program.unread is not None or is_assumed(program).any():
-        raise DumpError("a text does not say all")
-    derived = derive_all(
-        texts,
-        program,
-        [told.changelist for told in programs],
-        [parts.live_range for parts in of_each],
-    )
-    if any(_kind(programs[0]) or ()):
-        of_each = _all_completed(programs, of_each, derived)
-        shifts = shifts_of(of_each)
-        parts = joined_parts(of_each, shifts)
-        names = Names.of(parts, of_each)
-    if shifts.starts["time"].tolist() != bounds_of(derived).times:
-        raise DumpError("a schedule is not that of its text")
-    attribution = attribute(text, derived)
-    numbered = {"scope": attribution.scope_starts, "residual": attribution.residual_starts}
-    return _modules(
-        of_each,
-        parts,
-        attribution,
-        program,
-        names,
-        Shifts({**shifts.starts, **numbered}),
-        mine,
-        [told.platform for told in programs],
-    )
-
-
-def _all_completed(
-    programs: Sequence[Told], of_each: Sequence[Parts], derived: Derived
-) -> list[Parts]:
-    """The parts with what they lack. Raises DumpError if that does not follow from a text."""
-    numbered = [number_program(parts.hlo) for parts in of_each if parts.hlo is not None]
-    found = []
-    for told, parts, program, own in zip(
-        programs, of_each, numbered, derived_of_each(derived, numbered), strict=True
-    ):
-        if parts.buffer_assignment is None:
-            # An estimate sizes all shapes, and others' are not this program's.
-            slots = lay_slots(program, own.dataflow.slots.count > 0)
-            own = replace(own, dataflow=replace(own.dataflow, slots=slots))
-        # Another program may yet be odd: then these are read again as they are.
-        whole, after, why_not = completed(replace(parts), own, platform=told.platform)
-        if why_not is not None or after is not own:
-            raise DumpError("what a program lacks is not worked out of its text")
-        found.append(whole)
-    return found
+def join(told: Told, mine: Sequence[str] = ()) -> tuple[WorkedOut, Module]:
+    """Work out what the text of a program says, and make its rows: see `join_parts`."""
+    found = work_out(told)
+    return found, join_parts(found, mine, told.platform)
 
 
 # Joins the parts of a module into the rows of the warehouse's tables.

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from ..schema.arrow import schema
 from ..schema.stores.duckdb import Store
+from ..xla.columns.program import program_of_rows
 from ..xla.errors import DumpError
 from ..xla.order import MOST_INSTRUCTIONS, Laid, ordering_of
-from ..xla.program import program_of_rows
 from ..xla.runs import rows_of
 from .modules import Module, Rows
 

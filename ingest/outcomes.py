@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..schema.stores.base import Deleted
+from ..xla.columns.parts import NotUnderstoods, Unread
 from ..xla.errors import DumpError
-from ..xla.parts import NotUnderstoods, Unread
 
 # Lines that tell what an ingest did.
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from ..xla.agreement import disagreements
-from ..xla.parts import Parts
+from ..xla.columns.parts import Parts
 from .formats import FORMATS, IS_CONTENT, Role
-from .join import Told, WorkedOut, joined
+from .join import Told, WorkedOut, join
 from .modules import Module
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings, some_of
-from .sources.dump_folder import read_together
 from .sources.program import Identified, Key, Program
 
 # Reading programs of more bytes leaves much freed memory behind.
@@ -152,7 +151,6 @@ def read_programs(
             else:
                 contents.add(content)
                 fresh.append((place, program, identified))
-        read_together([identified for _, _, identified in fresh])
         read: list[_Read] = []
         for place, program, identified in fresh:
             parts = program.read(identified)
@@ -184,8 +182,8 @@ class _Read(NamedTuple):
 
 def _join(read: Sequence[_Read], mine: Sequence[str]) -> None:
     """Add modules to the outcomes, and to their files what the parts lack or contradict."""
-    told = [
-        Told(
+    for program, parts, outcome in read:
+        told = Told(
             parts,
             program.key.platform,
             int(program.key.compiler) if program.key.compiler else None,
@@ -195,29 +193,25 @@ def _join(read: Sequence[_Read], mine: Sequence[str]) -> None:
                 for file in outcome.files
             ),
         )
-        for program, parts, outcome in read
-    ]
-    for (_, parts, outcome), (found, module) in zip(read, joined(told, mine), strict=True):
-        outcome.module = module
+        found, outcome.module = join(told, mine)
         _note_all(outcome, parts, found)
 
 
-def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut | None) -> None:
+def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut) -> None:
     """Note at the files of a program that was read what its parts lack or contradict."""
     assert outcome.module is not None
     outcome.lacks_figures = outcome.module.header["origin"] is None
     if outcome.module.header["origin"] in ("derived", "estimated"):
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]
-    if found is not None:
-        if found.attribution is not None:
-            outcome.assumed = found.attribution.derived.assumed
-        if found.why_not is not None and outcome.lacks_figures:
-            _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
-        if found.unread is not None:
-            _programs(outcome)[0].leave_out([found.unread])
-        if found.no_owners is not None:
-            _note(outcome, f"the owners of values are not known: {found.no_owners}")
+    if found.attribution is not None:
+        outcome.assumed = found.attribution.derived.assumed
+    if found.why_not is not None and outcome.lacks_figures:
+        _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
+    if found.unread is not None:
+        _programs(outcome)[0].leave_out([found.unread])
+    if found.no_owners is not None:
+        _note(outcome, f"the owners of values are not known: {found.no_owners}")
     if unread := outcome.module.unread_passes:
         texts = f"{len(unread)} of {len(parts.pass_texts)} texts between the compiler's passes"
         _note(outcome, f"{texts} cannot be read and are passed over: {some_of(unread)}")

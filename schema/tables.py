@@ -28,11 +28,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
+from ..xla.columns.parts import ORIGINS, SPACES
 from ..xla.compiler_passes import EVENTS
 from ..xla.kernels import KINDS
 from ..xla.order import MOST_INSTRUCTIONS
 from ..xla.origins import RULES
-from ..xla.parts import ORIGINS, SPACES
 from ..xla.passes import PASSES
 from ..xla.peak_parts import CATEGORIES
 from ..xla.roles import ROLES

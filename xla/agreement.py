@@ -7,10 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .columns.liveness import Derived
+from .columns.parts import (
+    BUFFER_ASSIGNMENT,
+    LIVE_RANGE,
+    USED_VALUES,
+    BufferAssignment,
+    LiveRange,
+    Parts,
+)
+from .columns.program import NONE, Ints, Names
 from .estimate import ranges_of, used_values
-from .liveness import Derived
-from .parts import BUFFER_ASSIGNMENT, LIVE_RANGE, USED_VALUES, BufferAssignment, LiveRange, Parts
-from .program import NONE, Ints, Names
 from .runs import rows_of
 
 # Finds contradictions between a dump's parts before figures are computed from them.

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from .liveness import Derived
+from .columns.liveness import Derived
+from .columns.parts import HloText
+from .columns.program import NONE, Ints, Mask
 from .op_names import Kind, callers, name_rows, scopes
 from .origins import OPERAND, Named, Origins, Values, find_origins
-from .parts import HloText
 from .passes import Passes, passes, value_pass, without_optimizer
-from .program import NONE, Ints, Mask
 from .residuals import Residuals, find_residuals
 from .roles import Touches, find_reads, find_roles, find_touches, lives_out
 

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .dataflow import TPU, Dataflow, Sizes, flatten, platform_of, value_sizes
+from .columns.dataflow import TPU, Dataflow, Sizes, flatten, platform_of, value_sizes
+from .columns.liveness import Derived, live_ranges
+from .columns.parts import BufferAssignment, HloText, LiveRange, Parts, UsedValues
+from .columns.program import NONE, Ints, Mask
 from .errors import DumpError
-from .liveness import Derived, live_ranges
 from .occupancy import Extents, occupied_changes
-from .parts import BufferAssignment, HloText, LiveRange, Parts, UsedValues
 from .placement import CONSTANT, OUTPUT, PARAMETER, TEMP, THREAD_LOCAL, Placement, place
-from .program import NONE, Ints, Mask
 from .runs import followed
 from .shapes import Shape, TupleShape, logical_bytes, shape_columns
 from .sharing import Sharing, recorded_sharing

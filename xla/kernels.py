@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .program import combined
+from .columns.program import combined
 from .shapes import ArrayShape, TupleShape, has_size, is_shape, padded_bytes, parse_shape
 
 # What the parts of a kernel are.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .program import NONE, Ints, Mask, NumberedProgram
+from .columns.program import NONE, Ints, Mask, NumberedProgram
 from .runs import starts_of
 
 # Reads one op_name: the path of transformations, control flow and names that JAX writes.

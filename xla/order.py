@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .columns.program import NONE, Ints, Mask, NumberedProgram
 from .opcodes import ELEMENTWISE
-from .program import NONE, Ints, Mask, NumberedProgram
 from .runs import joined
 
 # They define no buffer of their own, and XLA's scheduler does not count them.

@@ -11,10 +11,10 @@ from math import prod
 
 import numpy as np
 
-from .dataflow import Dataflow
+from .columns.dataflow import Dataflow
+from .columns.program import NONE, Ints, Mask, NumberedProgram
 from .errors import DumpError
 from .op_names import Kind, OpNames
-from .program import NONE, Ints, Mask, NumberedProgram
 from .runs import followed, joined, starts_of
 from .shapes import ArrayShape, ShapeTrees, flatten_shapes, logical_bytes
 

@@ -8,9 +8,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .dataflow import CONTROL_FLOW
+from .columns.dataflow import CONTROL_FLOW
+from .columns.program import NONE, Ints, Mask, NumberedProgram
 from .op_names import Kind, OpNames
-from .program import NONE, Ints, Mask, NumberedProgram
 from .runs import followed
 
 # Readers: which results only the optimizer reads.

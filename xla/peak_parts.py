@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .columns.program import NONE, Ints
 from .opcodes import COLLECTIVE_ENDS, COLLECTIVES, NUMBER
-from .program import NONE, Ints
 from .runs import ints, masked, places_of
 from .shifts import Divided, Shifts
 

@@ -6,10 +6,10 @@ from itertools import chain
 
 import numpy as np
 
-from .dataflow import TPU, Dataflow, Sizes
+from .columns.dataflow import TPU, Dataflow, Sizes
+from .columns.liveness import Derived, Liveness
+from .columns.program import NONE, Ints, Mask, NumberedProgram, post_order
 from .errors import DumpError
-from .liveness import Derived, Liveness
-from .program import NONE, Ints, Mask, NumberedProgram, post_order
 from .runs import joined
 from .sharing import Sharing
 

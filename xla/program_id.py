@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .columns.program import NONE, Codes, Ints, NumberedProgram
 from .hashes import hash_of_digest, hash_of_texts
-from .program import NONE, Codes, Ints, NumberedProgram
 from .runs import joined, rows_of, starts_of
 from .shifts import Shifts, less
 

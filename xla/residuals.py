@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .columns.program import NONE, Ints, Mask
 from .op_names import Kind
 from .origins import COPIES, Named, Origins, Values
 from .passes import BACKWARD, FORWARD, REMATERIALISED
-from .program import NONE, Ints, Mask
 from .roles import Reads
 from .runs import components, joined
 

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from .dataflow import Schedule
+from .columns.dataflow import Schedule
+from .columns.program import NONE, Ints, Mask
 from .op_names import Kind
 from .origins import (
     CONVERTS_OR_RESHAPES,
@@ -22,7 +23,6 @@ from .origins import (
     inner_readers,
 )
 from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED, Passes
-from .program import NONE, Ints, Mask
 from .runs import followed, joined
 
 # Touches: the times at which values are defined and read.

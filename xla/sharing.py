@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 
-from .dataflow import CPU, GPU, TPU, Dataflow, Schedule
-from .liveness import Liveness
+from .columns.dataflow import CPU, GPU, TPU, Dataflow, Schedule
+from .columns.liveness import Liveness
+from .columns.program import NONE, Ints, Mask, NumberedProgram, Slots
 from .opcodes import ELEMENTWISE
-from .program import NONE, Ints, Mask, NumberedProgram, Slots
 from .runs import joined, starts_of
 from .shapes import ArrayShape, has_size, logical_bytes, padded_bytes
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .program import NONE, Ints, NumberedProgram, attribute_values
+from .columns.program import NONE, Ints, NumberedProgram, attribute_values
 from .shapes import ArrayShape, TupleShape, parse_shape
 
 # What passes a value on.

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...xla.columns.parts import BufferAssignment, NotUnderstoods
 from ...xla.errors import LARGEST_SIZE, DumpError
-from ...xla.parts import BufferAssignment, NotUnderstoods
 from ...xla.shapes import ELEMENT_BYTES, shape_columns
 from .lines import Lines, Positions, as_numpy, divided, lines_of, slices
 from .newer_text import before_newer_sections, newer_element_types, newer_words, resembles

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...xla.columns.parts import BufferAssignment, HloAttributes, HloText, Parts
 from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
-from ...xla.parts import BufferAssignment, HloAttributes, HloText, Parts
 from ...xla.shapes import shape_columns
 from .hlo_text import (
     GPU_WORDS,

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.arrow import module_rows
-from ...xla.dataflow import KNOWN_OPCODES
+from ...xla.columns.dataflow import KNOWN_OPCODES
+from ...xla.columns.parts import HloAttributes, HloText, NotUnderstoods, Unread
 from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
 from ...xla.op_names import read_path
-from ...xla.parts import HloAttributes, HloText, NotUnderstoods, Unread
 from ...xla.runs import starts_of
 from ...xla.shapes import Shape, TupleShape, is_shape, logical_bytes, padded_bytes, parse_shape
 from .lines import (

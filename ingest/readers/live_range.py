@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...xla.columns.parts import LiveRange, NotUnderstoods
 from ...xla.errors import LARGEST_SIZE, DumpError
-from ...xla.parts import LiveRange, NotUnderstoods
 from .lines import Lines, Mask, Positions, as_numpy, counted, divided
 from .newer_text import before_newer_sections, newer_lines
 

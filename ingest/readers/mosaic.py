@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.arrow import module_schema
+from ...xla.columns.parts import SPACES
 from ...xla.kernels import element_type, tiled_shape
-from ...xla.parts import SPACES
 from .mlir_bytecode import Bytecode, Memref, Operation, Signature, Value
 
 # In the JSON of a backend_config: bytecode in base64.

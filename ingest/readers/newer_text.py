@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...xla.parts import NotUnderstood, NotUnderstoods
+from ...xla.columns.parts import NotUnderstood, NotUnderstoods
 from ...xla.shapes import ELEMENT_BYTES
 from .lines import Lines, Mask, as_numpy, excerpt
 

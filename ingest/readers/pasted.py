@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from ...xla.parts import BufferAssignment, Unread
+from ...xla.columns.parts import BufferAssignment, Unread
 from .buffer_assignment import HEADING, read_buffer_assignment
 from .lines import Lines, lines_of
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from ...xla.columns.parts import BufferAssignment
 from ...xla.errors import LARGEST_SIZE, DumpError
-from ...xla.parts import BufferAssignment
 from .buffer_assignment import HEADING, read_buffer_assignment
 from .lines import Lines, Positions, divided, lines_of
 from .pasted import xla_allocation

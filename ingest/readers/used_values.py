@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...xla.columns.parts import NotUnderstoods, UsedValues
 from ...xla.errors import LARGEST_SIZE, DumpError
-from ...xla.parts import NotUnderstoods, UsedValues
 from .buffer_assignment import value_names
 from .hlo_text import (
     joined_lines,

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ...schema import ids
 from ...schema.errors import UsageError
+from ...xla.columns.parts import Parts
 from ...xla.errors import DumpError
-from ...xla.parts import Parts
 from ..outcomes import FileOutcome
 from ..readers.hlo_text import header_name, read_hlo_text
 from ..readers.lines import whole_lines

@@ -10,24 +10,29 @@ from functools import cache, cached_property, lru_cache, partial
 from pathlib import PurePosixPath
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema import ids
+from ...xla.columns.parts import (
+    HloText,
+    NotUnderstoods,
+    Parts,
+    Unread,
+    UsedValues,
+    with_space_names,
+)
 from ...xla.compiler_passes import PassProgram, PassText
 from ...xla.errors import DumpError
-from ...xla.parts import HloText, NotUnderstoods, Parts, Unread, UsedValues, with_space_names
 from .. import formats
 from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
-from ..readers.hlo_text import FRAME_TABLES, header_name, read_hlo_texts
+from ..readers.hlo_text import FRAME_TABLES, header_name
 from ..readers.lines import (
     Lines,
     check_end,
     excerpt,
-    lines_of_all,
     spared_lines,
     split_lines,
     whole_lines,
@@ -36,7 +41,7 @@ from ..readers.pass_text import PassName, pass_name, read_pass_text
 from ..readers.pasted import holds_assignment, read_pasted_assignment
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
 from ..readers.thunks import METADATA, SEQUENCE, read_shared_memory, thunks_name
-from ..readers.usage_report import read_rounded_allocations, read_totals, read_usage_reports
+from ..readers.usage_report import read_rounded_allocations, read_totals
 from ..readers.used_values import read_definitions
 from .files import SourceFile
 from .program import Identified, Key
@@ -113,107 +118,20 @@ def read_texts(texts: Texts, outcomes: Outcomes, documents: dict[Format, Lines])
                 text = texts.pop(format_)
                 _read_document(format_, text, outcomes[format_], parts, documents)
         elif format_.role is Role.REPORT and format_ in texts:
-            text = texts.pop(format_)
-            if isinstance(text, pa.Table):
-                formats.store_part(parts, format_, text)
-            else:
-                _read_whole(format_, text, outcomes[format_], parts)
+            _read_whole(format_, texts.pop(format_), outcomes[format_], parts)
     return parts
 
 
 def _read_hlo(texts: Texts, outcomes: Outcomes, parts: Parts) -> None:
-    """Read the HLO text, from the first format that has one, unless `read_together` did."""
+    """Read the HLO text, from the first format that has one."""
     format_ = _with_hlo(texts)
     if format_ is not None:
-        text = texts.pop(format_)
-        if isinstance(text, HloText):
-            formats.store_part(parts, format_, text)
-        else:
-            _read_whole(format_, text, outcomes[format_], parts)
+        _read_whole(format_, texts.pop(format_), outcomes[format_], parts)
 
 
 def _with_hlo(texts: Texts) -> Format | None:
     """The first format that has an HLO text."""
     return next((f for f in FORMATS if f.role is Role.PROGRAM and f in texts), None)
-
-
-def read_together(programs: Sequence[Identified]) -> None:
-    """Read the texts of dumped programs at once, in place of their bytes, as far as they allow it.
-
-    What cannot be read so is read alone, which tells what is wrong with which.
-    """
-    held = [program.content for program in programs if isinstance(program.content, dict)]
-    chosen = [(texts, format_) for texts in held if (format_ := _with_hlo(texts)) is not None]
-    _read_at_once(chosen, lambda texts, _: read_hlo_texts(list(map(whole_lines, texts))))
-    # Without HLO text the definitions in Used values are needed too.
-    whole = [texts for texts, hlo in chosen if isinstance(texts[hlo], HloText)]
-    _read_at_once(
-        [(texts, formats.REPORT) for texts in whole if formats.REPORT in texts],
-        lambda texts, _: read_usage_reports(*lines_of_all(texts)),
-    )
-    documents = [format_ for format_ in FORMATS if format_.role is Role.ASSIGNMENT]
-    _read_at_once(
-        [(texts, format_) for texts in whole for format_ in documents if format_ in texts],
-        _read_documents,
-    )
-
-
-def _read_at_once(
-    chosen: Sequence[tuple[Texts, Format]],
-    read: Callable[[Sequence[bytes], Sequence[Format]], Sequence[Any]],
-) -> None:
-    """Put what is read in place of the bytes; if any is odd, half of them at a time."""
-    if len(chosen) < 2:
-        return
-    try:
-        found = read([texts[of] for texts, of in chosen], [of for _, of in chosen])
-    except DumpError:
-        half = len(chosen) // 2
-        _read_at_once(chosen[:half], read)
-        _read_at_once(chosen[half:], read)
-        return
-    for (texts, format_), part in zip(chosen, found, strict=True):
-        texts[format_] = part
-
-
-class _Sections(dict[Format, Any]):
-    """The parts in a document that was read with others, by their formats."""
-
-
-def _read_documents(documents: Sequence[bytes], named: Sequence[Format]) -> "list[_Sections]":
-    """The parts in each document. Raises DumpError if one must be read alone."""
-    lines, starts = lines_of_all(documents)
-    found = [
-        (format_, np.flatnonzero(lines.starting(format_.opening)))
-        for format_ in FORMATS
-        if format_.opening is not None
-    ]
-    openings = np.sort(np.concatenate([at for _, at in found]))
-    files = lines.bounds(starts)
-    first = np.append(openings, len(lines))[np.searchsorted(openings, files[:-1])]
-    if (first >= files[1:]).any() or not lines.runs(files[:-1], first).equal("").all():
-        raise DumpError("a document does not start with a section")
-    ends = np.append(openings[1:], len(lines))
-    read = [_Sections() for _ in documents]
-    for format_, at in found:
-        if not len(at):
-            continue
-        if format_.read_all is None:
-            raise DumpError(f"a document holds {format_}")
-        of = np.searchsorted(files, at, side="right") - 1
-        section = lines.runs(at, ends[np.searchsorted(openings, at)])
-        parts = format_.read_all(section, lines.starts[at])
-        if any(part.not_understood for part in parts):
-            raise DumpError("a document says what is not known")
-        for number, part in zip(of.tolist(), parts, strict=True):
-            if format_ in read[number]:
-                raise DumpError(f"a document has {format_} twice")
-            read[number][format_] = part
-    for own, sections in zip(named, read, strict=True):
-        # The first file of older dumps holds all parts.
-        if own not in sections or (own != FIRST and len(sections) > 1):
-            raise DumpError("a document holds other sections than its own")
-    return read
 
 
 def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts) -> None:
@@ -242,13 +160,6 @@ def _read_document(
 
     `documents` receives the lines of each section. Raises DumpError.
     """
-    if isinstance(text, _Sections):
-        for section, part in text.items():
-            outcome.holds = (*outcome.holds, section.title)
-            if getattr(parts, section.part) is not None:
-                parts.doubled.append(section.title)
-            formats.store_part(parts, section, part)
-        return
     lines = split_lines(text)
     found = formats.sections(lines)
     if format_ not in found:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.stores.duckdb import Store
+from ...xla.columns.program import Codes, NumberedProgram, Slots, lay_slots, program_of_rows
 from ...xla.occupancy import Extents, Ints, changes, occupied_changes
-from ...xla.program import Codes, NumberedProgram, Slots, lay_slots, program_of_rows
 from ...xla.runs import starts_of
 from ..catalogue import statement
 

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ...xla.program import NONE, Ints, Mask, attribute_values
+from ...xla.columns.program import NONE, Ints, Mask, attribute_values
 from ...xla.shapes import ArrayShape, allocated_bytes
 from .asked_program import Change, Piece, Place, Program, replay, texts_of
 from .dimensions import Dimensions, Word, Words, numbers, window_parts

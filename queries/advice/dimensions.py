@@ -8,8 +8,8 @@ from math import prod
 
 import numpy as np
 
+from ...xla.columns.program import NONE, Ints, attribute_values
 from ...xla.opcodes import ELEMENTWISE
-from ...xla.program import NONE, Ints, attribute_values
 from ...xla.runs import components
 from ...xla.shapes import ArrayShape, Shape, TupleShape
 from .asked_program import Graph, Place, Program, packed

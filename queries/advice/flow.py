@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...xla.program import NONE, Ints, Mask
+from ...xla.columns.program import NONE, Ints, Mask
 from ...xla.runs import joined, starts_of
 from .asked_program import Graph, Lists, Place, packed
 

@@ -12,7 +12,7 @@ from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import whole_lines
 from memhouse.ingest.sources.program import Identified, Key
 from memhouse.schema import ids
-from memhouse.xla.parts import Parts
+from memhouse.xla.columns.parts import Parts
 
 from ..support.warehouse import rows, writing
 

@@ -10,8 +10,8 @@ from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.queries.advice.asked_program import read_layout, read_program
 from memhouse.queries.advice.findings.order import another_order, order_of
+from memhouse.xla.columns.program import number_program
 from memhouse.xla.order import Buffers, Ordering
-from memhouse.xla.program import number_program
 
 from ..support.advised import compiled, program_of
 from ..support.dumps import DUMPS

@@ -10,7 +10,7 @@ from memhouse.ingest.join import Told, work_out
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.queries.advice.asked_program import stored_program
-from memhouse.xla.program import Codes
+from memhouse.xla.columns.program import Codes
 from tests.support.dumps import DATA, DUMPS
 from tests.support.warehouse import fill, reading
 

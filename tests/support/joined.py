@@ -2,7 +2,7 @@
 
 from memhouse.ingest.join import Module, Told, join_parts, work_out
 from memhouse.ingest.sources.program import Key
-from memhouse.xla.parts import Parts
+from memhouse.xla.columns.parts import Parts
 
 
 def joined(parts: Parts, key: Key) -> Module:

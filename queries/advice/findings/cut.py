@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....schema.readable import human_bytes
-from ....xla.program import Mask
+from ....xla.columns.program import Mask
 from ....xla.shapes import ArrayShape
 from ...catalogue import statement
 from ...result import counted, without_layout

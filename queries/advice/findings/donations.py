@@ -10,10 +10,10 @@ from operator import or_
 import numpy as np
 
 from ....schema.readable import human_bytes
-from ....xla.in_place import InPlaceRules
+from ....xla.columns.in_place import InPlaceRules
+from ....xla.columns.program import Mask
 from ....xla.occupancy import Ints
 from ....xla.opcodes import ELEMENTWISE
-from ....xla.program import Mask
 from ....xla.sharing import Elementwise
 from ...catalogue import statement
 from ...result import counted

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....schema.readable import human_bytes
-from ....xla.program import NONE
+from ....xla.columns.program import NONE
 from ....xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
 from ...result import counted
 from ..asked_program import Change, Piece, Place, Program, rows_with, saving, together

@@ -10,7 +10,7 @@ import memhouse
 from memhouse.ingest.join import Told, WorkedOut, join_parts, work_out
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
-from memhouse.xla.parts import Parts
+from memhouse.xla.columns.parts import Parts
 
 from ...support.command import run_memhouse
 from ...support.dumps import DUMPS, content, copy_dump

@@ -15,8 +15,8 @@ from memhouse.ingest.readers.live_range import read_live_range
 from memhouse.ingest.readers.used_values import read_used_values
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
-from memhouse.xla.parts import Parts
-from memhouse.xla.program import number_program
+from memhouse.xla.columns.parts import Parts
+from memhouse.xla.columns.program import number_program
 from tests.support.compact_text import compacted
 from tests.support.dumps import DATA, DUMPS
 from tests.support.joined import joined

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.columns.liveness import Derived, derive
 from memhouse.xla.estimate import estimate
-from memhouse.xla.liveness import Derived, derive
 
 from ...support.dumps import DUMPS, copy_dump
 from ...support.rounds import rounds

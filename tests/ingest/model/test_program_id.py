@@ -13,8 +13,8 @@ from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
-from memhouse.xla.parts import Parts
-from memhouse.xla.program import number_program
+from memhouse.xla.columns.parts import Parts
+from memhouse.xla.columns.program import number_program
 from memhouse.xla.program_id import program_id_of
 
 from ...support.dumps import DUMPS, copy_dump

@@ -4,10 +4,10 @@ import pytest
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.xla.dataflow import CPU, GPU, TPU, array_bytes, platform_of
+from memhouse.xla.columns.dataflow import CPU, GPU, TPU, array_bytes, platform_of
+from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError
 from memhouse.xla.estimate import Estimate, estimate
-from memhouse.xla.liveness import derive
 from memhouse.xla.placement import OUTPUT, TEMP
 from memhouse.xla.shapes import ArrayShape, parse_shape
 

@@ -8,7 +8,7 @@ import memhouse
 from memhouse.ingest.join import Told, join_parts, work_out
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.xla.parts import Parts
+from memhouse.xla.columns.parts import Parts
 
 from ...support.command import run_memhouse
 from ...support.dumps import DATA, content

@@ -10,8 +10,8 @@ import pytest
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.live_range import read_live_range
+from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError
-from memhouse.xla.liveness import derive
 
 from .texts import ASYNC, alias_sets, derived, figures, names, positions, ranges, schedule, uses
 

@@ -6,7 +6,7 @@ import pytest
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import whole_lines
-from memhouse.xla.program import number_program
+from memhouse.xla.columns.program import number_program
 
 NESTED = """\
 HloModule m, is_scheduled=true

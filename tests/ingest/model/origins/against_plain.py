@@ -5,10 +5,10 @@ import numpy as np
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.attribution import Attribution, attribute
-from memhouse.xla.liveness import derive
+from memhouse.xla.columns.liveness import derive
+from memhouse.xla.columns.program import NONE
 from memhouse.xla.origins import RULES
 from memhouse.xla.passes import PASSES
-from memhouse.xla.program import NONE
 from memhouse.xla.roles import idle_stretches
 
 from ..plain_origins import Rules

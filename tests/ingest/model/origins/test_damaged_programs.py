@@ -7,8 +7,8 @@ import pytest
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.attribution import attribute
+from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError
-from memhouse.xla.liveness import derive
 
 from ....support.dumps import DUMPS
 from ....support.mutations import change_number, drop_lines, insert_token, swap_lines

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from memhouse.xla.columns.program import NONE
 from memhouse.xla.op_names import Kind, callers, scopes
-from memhouse.xla.program import NONE
 
 from ....support.dumps import lines
 from .texts import computation, line, module, read, scope_by_name

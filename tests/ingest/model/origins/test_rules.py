@@ -2,8 +2,8 @@
 
 import pytest
 
+from memhouse.xla.columns.program import NONE
 from memhouse.xla.origins import RULES
-from memhouse.xla.program import NONE
 from memhouse.xla.roles import ROLES
 
 from .against_plain import attribution_of, engine_answers, engine_residuals, places

@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import Lines, split_lines
+from memhouse.xla.columns.program import NumberedProgram, number_program
 from memhouse.xla.op_names import OpNames, callers, name_rows, scopes
 from memhouse.xla.passes import PASSES, Passes, passes
-from memhouse.xla.program import NumberedProgram, number_program
 
 INSTRUCTION = re.compile(r"(ROOT )?(\S+) = ([a-z-]+)\((.*?)\)(.*)")
 

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import DumpError
+from ..runs import components
 from .dataflow import Dataflow, Schedule, find_regions, flatten, is_assumed, pairs, trace_values
-from .errors import DumpError
 from .in_place import InPlaceRules
 from .parts import HloText, LiveRange
 from .program import NONE, NOT_READ, Ints, Mask, NumberedProgram, number_program
-from .runs import components
 
 # When each value is live, and which values must share memory.
 #

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .errors import LARGEST_ID, LARGEST_SIZE, DumpError
+from ..errors import LARGEST_ID, LARGEST_SIZE, DumpError
+from ..runs import followed, joined
+from ..shapes import ArrayShape, allocated_bytes
 from .in_place import InPlaceRules, in_place_slots
 from .parts import HloText
 from .program import NONE, Ints, Mask, NumberedProgram, Slots, lay_slots
-from .runs import followed, joined
-from .shapes import ArrayShape, allocated_bytes
 
 # Schedule: when each instruction runs, called computations included.
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..runs import followed
+from ..shapes import Shape, TupleShape, parse_shape
 from .program import NONE, Ints, Mask, NumberedProgram, Slots, parse_aliases
-from .runs import followed
-from .shapes import Shape, TupleShape, parse_shape
 
 Index = tuple[int, ...]
 

@@ -1,0 +1,1 @@
+"""The engine on columns, which the plain one replaces file by file."""

@@ -1,0 +1,831 @@
+"""A program as numbers: instructions are rows, names are gone, and sub-shapes have slots."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import DumpError
+from ..runs import followed, joined, starts_of
+from ..shapes import ShapeTrees, flatten_shapes
+from .parts import HloText, Parts, Unread
+
+# Aliasing attributes: pairs of an output and the operand or parameter that shares its memory.
+
+ShapeIndex: TypeAlias = tuple[int, ...]
+
+# A number of more digits would not fit into 64 bits.
+_INDEX = r"(?:\d{1,9}(?!\d)[, ]*)*"
+# `{1,0}: (2, {3}, may-alias)`; only `input_output_alias` has the kind.
+_ALIAS = re.compile(
+    rf"\{{(?P<output>{_INDEX})\}}:\s*"
+    rf"\((?P<number>\d{{1,9}}),\s*\{{(?P<operand>{_INDEX})\}}(?:,\s*(?:may|must)-alias)?\)"
+)
+
+
+class Alias(NamedTuple):
+    """One pair of an aliasing attribute: the output's index, and what shares its memory.
+
+    `number` is an operand's number, or a parameter's number in the header.
+    """
+
+    output_index: ShapeIndex
+    number: int
+    operand_index: ShapeIndex
+
+
+def parse_aliases(text: str) -> list[Alias]:
+    """The pairs of `output_to_operand_aliasing` or of the header's `input_output_alias`.
+
+    Raises DumpError if the text is not a list of such pairs.
+    """
+    rest = _ALIAS.sub("", text).strip(" ,")
+    if rest:
+        raise DumpError(f"expected aliases such as '{{0}}: (1, {{}})', found {rest[:60]!r}")
+    return [
+        Alias(_index(found["output"]), int(found["number"]), _index(found["operand"]))
+        for found in _ALIAS.finditer(text)
+    ]
+
+
+def _index(text: str) -> ShapeIndex:
+    return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
+
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+# The module's instruction names and their numbers.
+
+
+@dataclass
+class Names:
+    """The module's instruction names, numbered in the order in which they are first seen.
+
+    All files of a module use the same names, so the number is the key that joins the parts.
+    `numbers` has the numbers in each column of names.
+    """
+
+    unique: pa.LargeStringArray
+    numbers: dict[str, pa.Int32Array]
+
+    @staticmethod
+    def of(parts: Parts, of_each: Sequence[Parts] = ()) -> "Names":
+        """The names in the parts of a module, or of several, whose parts are `of_each`.
+
+        Those of several are the instructions' in the texts, each of its module. Raises DumpError
+        if a name is not in the text, or twice.
+        """
+        columns = _name_columns(parts)
+        # All columns are encoded at once, so that each name is looked up once.
+        chunks = [chunk for column in columns.values() for chunk in column.chunks]
+        encoded = pa.concat_arrays(chunks or [pa.array([], pa.large_string())]).dictionary_encode()
+        numbers, unique = encoded.indices, encoded.dictionary
+        if len(of_each) > 1:
+            of_columns = _programs_of_names(parts, of_each)
+            program = np.concatenate([of_columns[name] for name in columns])
+            keys = pa.array(program * len(unique) + numbers.to_numpy()).dictionary_encode()
+            numbers, unique = keys.indices, combined(columns["definitions"])
+            if len(keys.dictionary) != len(unique):
+                raise DumpError("a name is not in the text")
+        names = Names(unique, {})
+        names._divide(numbers, columns)
+        if parts.hlo is not None:
+            names.numbers["operands"] = _of_operands(names.numbers["operators"], parts.hlo)
+        return names
+
+    def add(self, parts: Parts) -> None:
+        """Number the columns of parts that have been worked out since: they hold known names."""
+        columns = {n: c for n, c in _name_columns(parts).items() if n not in self.numbers}
+        if columns:
+            chunks = [chunk for column in columns.values() for chunk in column.chunks]
+            numbers = pc.index_in(pa.chunked_array(chunks), value_set=self.unique)
+            self._divide(numbers.combine_chunks(), columns)
+
+    def _divide(self, numbers: pa.Int32Array, columns: dict[str, pa.ChunkedArray]) -> None:
+        """Hand out the numbers to the columns, which follow each other."""
+        start = 0
+        for name, column in columns.items():
+            self.numbers[name] = numbers[start : start + len(column)]
+            start += len(column)
+
+    def numbered(self, table: pa.Table, column: str) -> pa.Table:
+        """The table with instruction_id instead of the instruction's name."""
+        at = table.schema.get_field_index("instruction")
+        return table.set_column(at, "instruction_id", self.numbers[column])
+
+
+def _of_operands(operators: pa.Int32Array, hlo: HloText) -> pa.Int32Array:
+    """The number of each operand's instruction, from those of the instructions with operands."""
+    first = np.flatnonzero(hlo.operands["operand_number"].to_numpy() == 0)
+    count = np.diff(np.append(first, len(hlo.operands)))
+    return pa.array(np.repeat(operators.to_numpy(), count))
+
+
+def _named_tables(parts: Parts) -> dict[str, tuple[pa.Table, str]]:
+    """Every column of instruction names: its table and its name there."""
+    hlo, used, assignment = parts.hlo, parts.used_values, parts.buffer_assignment
+    tables = {}
+    if hlo is not None:
+        # Definitions come first, so that numbers follow the order of the HLO text.
+        tables["definitions"] = hlo.instructions, "instruction"
+        tables["operand"] = hlo.operands, "operand"
+        tables["operators"] = hlo.operands, "instruction"
+        tables["calls"] = hlo.calls, "instruction"
+        tables["kernels"] = hlo.kernels, "instruction"
+        tables["controlled"] = hlo.control, "instruction"
+        tables["predecessors"] = hlo.control, "predecessor"
+    if parts.live_range is not None:
+        tables["schedule"] = parts.live_range.schedule, "instruction"
+    if used is not None:
+        tables["used_values"] = used.values, "instruction"
+        tables["positions"] = used.positions, "instruction"
+        tables["uses"] = used.uses, "instruction"
+    if assignment is not None:
+        tables["values"] = assignment.values, "instruction"
+    if parts.live_range is not None:
+        tables["ranges"] = parts.live_range.ranges, "instruction"
+    return tables
+
+
+def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
+    """Every column of instruction names."""
+    columns = {name: table[column] for name, (table, column) in _named_tables(parts).items()}
+    if parts.hlo is not None:
+        # Each instruction with operands once: its operands follow each other.
+        is_first = pc.equal(parts.hlo.operands["operand_number"], 0)
+        columns["operators"] = columns["operators"].filter(is_first)
+    return columns
+
+
+def _programs_of_names(parts: Parts, of_each: Sequence[Parts]) -> dict[str, Ints]:
+    """Of which program each name in these columns is."""
+    tables = [_named_tables(each) for each in of_each]
+    found = {
+        name: np.repeat(np.arange(len(tables)), [len(each[name][0]) for each in tables])
+        for name in tables[0]
+    }
+    if parts.hlo is not None:
+        is_first = parts.hlo.operands["operand_number"].to_numpy() == 0
+        found["operators"] = found["operators"][is_first]
+    return found
+
+
+# A module's HLO text as numbers: instructions are rows, and names are gone.
+#
+# Dataflow, liveness and sharing compute with these columns only. An instruction is its row in
+# the text's order; a computation is its place in the text.
+
+_FEW_CODES = 4
+
+_VALUE = r"\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+"
+_ATTRIBUTE = re.compile(rf"(?:^|, )([a-z_]+)=({_VALUE})")
+_FIRST_START = re.compile(r"\{\[([0-9]{1,18}):")
+
+# No opcode of XLA, so that no rule of dataflow covers it.
+NOT_READ = "(not read)"
+NONE = -1  # stands for "no instruction", "no computation", "no number"
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A column of few distinct texts: a code for each row (NONE for null), and each code's text."""
+
+    codes: Ints
+    texts: list[str]
+
+    def is_one_of(self, *texts: str) -> Mask:
+        """Which rows hold one of these texts."""
+        chosen = [code for code, text in enumerate(self.texts) if text in texts]
+        if len(chosen) > _FEW_CODES:
+            is_chosen = np.zeros(len(self.texts) + 1, bool)
+            is_chosen[chosen] = True
+            looked_up: Mask = is_chosen[self.codes]
+            return looked_up
+        # Comparing all rows with a code is quicker than looking up each row.
+        found = self.small == chosen[0] if chosen else np.zeros(len(self.codes), bool)
+        for code in chosen[1:]:
+            found |= self.small == code
+        return found
+
+    @cached_property
+    def small(self) -> npt.NDArray[np.int16] | Ints:
+        """The codes in as few bytes as they fit into."""
+        return self.codes.astype(np.int16) if len(self.texts) < 2**15 else self.codes
+
+    def at(self, row: int) -> str:
+        """The text of one row; empty for null."""
+        code = int(self.codes[row])
+        return self.texts[code] if code != NONE else ""
+
+
+@dataclass(frozen=True)
+class NumberedProgram:
+    """A module's instructions, operands and calls, by row.
+
+    `unread` says what the text does not say: an instruction with an operand that is not defined
+    has the opcode NOT_READ and lacks that operand. It is None if the text says all.
+
+    `computation` is each instruction's computation; `first` and `stop` bound a computation's
+    rows, and `root` is the row of its root. The operands of row i are
+    `operands[operand_start[i]:operand_start[i + 1]]`. A call is (call_row, call_attribute,
+    call_computation); the calls of one instruction by one attribute are in the text's order.
+    `control` has a row for each control dependency: an instruction, and one that runs before it.
+
+    Rows may be those of several programs, one after the other (`union.joined_parts`): `entries`
+    has the entry computation of each, `program_of_computation` the program's number, and
+    `alias_entry` the entry that each of `input_output_alias` is of.
+    """
+
+    names: pa.LargeStringArray
+    lines: Ints
+    opcode: Codes
+    shape: Codes
+    computation: Ints
+    computation_names: list[str]
+    entries: Ints
+    program_of_computation: Ints
+    first: Ints
+    stop: Ints
+    root: Ints
+    operand_start: Ints
+    operands: Ints
+    call_row: Ints
+    call_attribute: Codes
+    call_computation: Ints
+    parameter_number: Ints
+    tuple_index: Ints
+    fusion_kind: Codes
+    attributes: Codes
+    custom_call_target: Codes
+    input_output_alias: list[Alias]
+    alias_entry: Ints
+    control: Ints
+    unread: Unread | None = None
+
+    def __len__(self) -> int:
+        return len(self.computation)
+
+    @property
+    def entry(self) -> int:
+        """The entry computation of the one program."""
+        (entry,) = self.entries.tolist()
+        return int(entry)
+
+    @cached_property
+    def is_entry(self) -> Mask:
+        """Which instructions are in an entry computation."""
+        is_entry = np.zeros(len(self.first), bool)
+        is_entry[self.entries] = True
+        found: Mask = is_entry[self.computation]
+        return found
+
+    @cached_property
+    def program_of(self) -> Ints:
+        """The number of the program that each instruction is of."""
+        found: Ints = self.program_of_computation[self.computation]
+        return found
+
+    def with_any(self, rows: Mask) -> Mask:
+        """All instructions of the programs that have one of these instructions."""
+        if len(self.entries) == 1:
+            return np.full(len(self), rows.any())
+        has = np.zeros(len(self.entries), bool)
+        has[self.program_of[rows]] = True
+        found: Mask = has[self.program_of]
+        return found
+
+    @cached_property
+    def operand_count(self) -> Ints:
+        """How many operands each instruction has."""
+        return np.diff(self.operand_start)
+
+    @cached_property
+    def operand_row(self) -> Ints:
+        """The instruction that each of `operands` is an operand of."""
+        return np.repeat(np.arange(len(self)), self.operand_count)
+
+    def attribute(self, name: str) -> Codes:
+        """The values of one of the `attributes`, such as `{1}`; null where there is none."""
+        found = [texts.get(name) for texts in map(attribute_values, self.attributes.texts)]
+        texts = sorted({text for text in found if text is not None})
+        number = {text: code for code, text in enumerate(texts)}
+        codes = [NONE if text is None else number[text] for text in found]
+        return Codes(np.array([*codes, NONE], np.int64)[self.attributes.codes], texts)
+
+    @cached_property
+    def operand_aliasing(self) -> Codes:
+        """What `output_to_operand_aliasing` says."""
+        found = self.attribute("output_to_operand_aliasing")
+        return Codes(found.codes, [text[1:-1] for text in found.texts])
+
+    @cached_property
+    def slice_start(self) -> Ints:
+        """Where each slice begins in the first dimension; NONE if it is no slice.
+
+        It tells which part of a concatenation is cut out.
+        """
+        found = self.attribute("slice")
+        starts = [_FIRST_START.match(text) for text in found.texts]
+        numbers = [int(start[1]) if start is not None else NONE for start in starts]
+        return np.array([*numbers, NONE], np.int64)[found.codes]
+
+    def rows(self, *opcodes: str) -> Ints:
+        """The instructions with one of these opcodes."""
+        return np.flatnonzero(self.opcode.is_one_of(*opcodes))
+
+    def operand(self, rows: Ints, number: Ints | int) -> Ints:
+        """One operand of each of these instructions. Raises DumpError where there is none."""
+        self.require(rows, self.operand_count[rows] > number, "lacks an operand")
+        found: Ints = self.operands[self.operand_start[rows] + number]
+        return found
+
+    def callee(self, rows: Ints, *attributes: str) -> Ints:
+        """The computation that each of these instructions calls by one of these attributes.
+
+        Raises DumpError where an instruction names none.
+        """
+        found = np.full(len(self), NONE)
+        named = self.call_attribute.is_one_of(*attributes)
+        found[self.call_row[named]] = self.call_computation[named]
+        self.require(rows, found[rows] != NONE, f"names no computation ({' or '.join(attributes)})")
+        result: Ints = found[rows]
+        return result
+
+    def called_root(self, rows: Ints) -> Ints:
+        """The root of the computation that each of these calls or async-starts runs."""
+        found: Ints = self.root[self.callee(rows, "to_apply", "calls")]
+        return found
+
+    @cached_property
+    def async_start(self) -> Ints:
+        """Of each async-update and async-done, the async-start that it continues; else NONE.
+
+        None is told of what a loop carries: in a pipelined loop of libtpu the async-done is of what
+        the turn before started, or what stands before the loop.
+        """
+        rows = self.rows("async-update", "async-done")
+        pointer = np.arange(len(self))
+        pointer[rows] = self.operand(rows, 0)
+        found = followed(pointer)
+        is_start = self.opcode.is_one_of("async-start")
+        is_carried = self.opcode.is_one_of("get-tuple-element")
+        is_known = (is_start | is_carried)[found[rows]]
+        self.require(rows, is_known, "does not continue an async-start")
+        found[(found == np.arange(len(self))) | ~is_start[found]] = NONE
+        return found
+
+    @cached_property
+    def async_binder(self) -> Ints:
+        """By row: of an async-start, the instruction that binds its operands; else the row itself.
+
+        That is the async-start, or of one without operands a later async-update:
+
+            start = ((), (), …) async-start(), calls=%gather
+            update = ((…), …) async-update(start, table, indices)
+
+        Raises DumpError if neither binds all operands of the computation.
+        """
+        binder = np.arange(len(self))
+        updates = self.rows("async-update")
+        updates = updates[(self.operand_count[updates] > 1) & (self.async_start[updates] != NONE)]
+        binder[self.async_start[updates]] = updates
+        starts = self.rows("async-start")
+        bound = binder[starts]
+        parameters = np.diff(self.parameter_start)[self.callee(starts, "calls", "to_apply")]
+        binds_all = self.operand_count[bound] - (bound != starts) == parameters
+        binds_all &= (bound == starts) | (self.operand_count[starts] == 0)
+        self.require(starts, binds_all, "binds its operands in several steps, which has no rule")
+        return binder
+
+    @cached_property
+    def parameter_start(self) -> Ints:
+        """Where each computation's parameters start in `parameters`."""
+        rows = np.flatnonzero(self.parameter_number != NONE)
+        count = np.bincount(self.computation[rows], minlength=len(self.first))
+        return np.concatenate([[0], np.cumsum(count)])
+
+    @cached_property
+    def parameters(self) -> Ints:
+        """The parameters' rows, by computation and number. Raises DumpError unless 0, 1, 2, …"""
+        rows = np.flatnonzero(self.parameter_number != NONE)
+        rows = rows[np.lexsort((self.parameter_number[rows], self.computation[rows]))]
+        place = np.arange(len(rows)) - self.parameter_start[self.computation[rows]]
+        self.require(
+            rows, self.parameter_number[rows] == place, "does not follow the parameter before it"
+        )
+        return rows
+
+    def parameter_of(self, computations: Ints, number: Ints | int, callers: Ints) -> Ints:
+        """The row of a computation's parameter. Raises DumpError at the caller if it has none."""
+        at = self.parameter_start[computations] + number
+        have = at < self.parameter_start[computations + 1]
+        self.require(callers, have, "passes an operand that its computation has no parameter for")
+        found: Ints = self.parameters[at]
+        return found
+
+    def require(self, rows: Ints, right: Mask, complaint: str) -> None:
+        """Raise DumpError at the first of these instructions that is not right."""
+        if not right.all():
+            self.refuse(int(rows[np.argmin(right)]), complaint)
+
+    def refuse(self, row: int, complaint: str) -> NoReturn:
+        """Raise DumpError about one instruction."""
+        raise DumpError(f"{self.opcode.at(row)} {self.names[row]} {complaint}", self.line(row))
+
+    def line(self, row: int) -> int:
+        """The line of the file that holds an instruction."""
+        return int(self.lines[row])
+
+
+def number_program(
+    hlo: HloText, names: Names | None = None, of_each: Sequence[HloText] = ()
+) -> NumberedProgram:
+    """A module's text, or those of several, as rows of numbers.
+
+    `names` are the numbers of the names, if the caller has them; of several modules' texts
+    `of_each` has those of each. Raises DumpError if a name is not unique, a computation is empty,
+    or its root was not read.
+    """
+    texts = of_each or [hlo]
+    lines = np.concatenate([each.attributes().lines.to_numpy() for each in texts])
+    names = names or Names.of(Parts(hlo=hlo))
+    owners = _owners(names, lines)
+    if hlo.unread:
+        _check_roots(hlo)
+    return program_of(
+        hlo.instructions,
+        lines,
+        pa.concat_tables([each.computations for each in texts]),
+        owners,
+        names.numbers["operand"].to_numpy().astype(np.int64),
+        hlo.calls,
+        names.numbers["calls"].to_numpy().astype(np.int64),
+        [each.header["input_output_alias"] for each in texts],
+        names.numbers["controlled"].to_numpy(),
+        names.numbers["predecessors"].to_numpy(),
+        [(len(each.instructions), len(each.computations)) for each in texts],
+    )
+
+
+def program_of(
+    instructions: pa.Table,
+    lines: Ints,
+    computations: pa.Table,
+    operand_owners: Ints,
+    operands: Ints,
+    calls: pa.Table,
+    call_row: Ints,
+    alias: Sequence[object],
+    controlled: Ints,
+    predecessors: Ints,
+    counts: Sequence[tuple[int, int]],
+) -> NumberedProgram:
+    """Programs from their tables, in the texts' order, and the rows of what they name.
+
+    instructions, computations, calls: as in HloText; lines: each instruction's line;
+    operand_owners, operands: the rows of instructions and of their operands, by instruction, where
+    no instruction has the row of an operand that is not defined; call_row: the row of each call's
+    instruction; alias: `input_output_alias` of each header; controlled, predecessors: instructions,
+    and others that run before them, though they are not read; counts: how many instructions and
+    computations each program has. Raises DumpError if a computation is empty or not there.
+    """
+    if (call_row >= len(lines)).any():
+        raise DumpError("a caller is not in the text")
+    numbers = np.arange(len(counts))
+    of_row, of_computation = (np.repeat(numbers, each) for each in zip(*counts, strict=True))
+    names_of_computations = combined(computations["computation"]).cast(pa.large_string())
+    distinct = pc.unique(names_of_computations)
+
+    def keys(column: pa.ChunkedArray | pa.Array, program: Ints) -> Ints:
+        codes = pc.index_in(column.cast(pa.large_string()), value_set=distinct)
+        found: Ints = program * len(distinct) + _numbers(codes, "computation")
+        return found
+
+    place = np.full(len(counts) * len(distinct), NONE)
+    own = keys(names_of_computations, of_computation)
+    place[own[::-1]] = np.arange(len(own))[::-1]
+
+    def places(column: pa.ChunkedArray, program: Ints) -> Ints:
+        found: Ints = place[keys(column, program)]
+        if (found == NONE).any():
+            raise DumpError("a computation is not in the text")
+        return found
+
+    computation = places(instructions["computation"], of_row)
+    computation_names = names_of_computations.to_pylist()
+    first = np.searchsorted(computation, np.arange(len(computation_names)))
+    stop = np.searchsorted(computation, np.arange(len(computation_names)), side="right")
+    if (first == stop).any():
+        raise DumpError(f"computation {computation_names[np.argmax(first == stop)]} is empty")
+    names, opcode = combined(instructions["instruction"]), _codes(instructions["opcode"])
+    entries = np.searchsorted(of_computation, numbers)
+    marked = np.flatnonzero(_mask(computations["is_entry"]))[::-1]
+    entries[of_computation[marked]] = marked
+    aliases = [parse_aliases(str(each)) if each else [] for each in alias]
+    # An operand stands before its instruction, in its computation.
+    is_defined = operands < operand_owners
+    is_defined &= computation[np.minimum(operands, operand_owners)] == computation[operand_owners]
+    unread = None
+    if not is_defined.all():
+        opcode, unread = _undefined(operand_owners, is_defined, opcode, names, lines)
+        operand_owners, operands = operand_owners[is_defined], operands[is_defined]
+    return NumberedProgram(
+        names=names,
+        lines=lines,
+        opcode=opcode,
+        shape=_codes(instructions["shape"]),
+        computation=computation,
+        computation_names=computation_names,
+        entries=entries,
+        program_of_computation=of_computation,
+        first=first,
+        stop=stop,
+        root=_roots(computation, _mask(instructions["is_root"]), stop - 1),
+        operand_start=starts_of(np.bincount(operand_owners, minlength=len(lines))),
+        operands=operands,
+        call_row=call_row,
+        call_attribute=_codes(calls["attribute"]),
+        call_computation=places(calls["computation"], of_row[call_row]),
+        parameter_number=_numbers_or_none(instructions["parameter_number"]),
+        tuple_index=_numbers_or_none(instructions["tuple_index"]),
+        fusion_kind=_codes(instructions["fusion_kind"]),
+        attributes=_codes(instructions["attributes"]),
+        custom_call_target=_codes(instructions["custom_call_target"]),
+        input_output_alias=[pair for each in aliases for pair in each],
+        alias_entry=np.repeat(entries, [len(each) for each in aliases]),
+        control=np.unique(np.stack([controlled, predecessors], 1).astype(np.int64), axis=0),
+        unread=unread,
+    )
+
+
+def program_of_rows(
+    instructions: pa.Table,
+    entry: str,
+    operands: pa.Table,
+    calls: pa.Table,
+    control: pa.Table,
+    alias: object,
+) -> NumberedProgram:
+    """A program from its rows in the warehouse, in the order of their keys.
+
+    instructions: those of the HLO text; entry: the entry computation; alias: as in `program_of`.
+    Raises DumpError if they make no program.
+    """
+    # Computations stand in the text's order, and so do the instructions.
+    computations = pa.table({"computation": pc.unique(instructions["computation"])})
+    return program_of(
+        instructions,
+        np.arange(1, len(instructions) + 1),
+        computations.append_column("is_entry", pc.equal(computations["computation"], entry)),
+        operands["instruction_id"].to_numpy(),
+        operands["operand_instruction_id"].to_numpy().astype(np.int64),
+        calls,
+        calls["instruction_id"].to_numpy().astype(np.int64),
+        [alias],
+        control["instruction_id"].to_numpy(),
+        control["predecessor_instruction_id"].to_numpy(),
+        [(len(instructions), len(computations))],
+    )
+
+
+def _undefined(
+    owners: Ints, is_defined: Mask, opcode: Codes, names: pa.LargeStringArray, lines: Ints
+) -> tuple[Codes, Unread]:
+    """The opcodes, where instructions with undefined operands have none that is known, and why."""
+    rows = np.unique(owners[~is_defined])
+    row = int(rows[0])
+    number = int(np.argmin(is_defined[owners == row]))
+    codes = opcode.codes.copy()
+    codes[rows] = len(opcode.texts)
+    what = (
+        f"{len(rows)} of {len(names)} instructions {'have' if len(rows) > 1 else 'has'} an operand "
+        f"that is not defined before: operand {number} of {opcode.at(row)} {names[row]}"
+    )
+    return Codes(codes, [*opcode.texts, NOT_READ]), Unread(int(lines[row]), what)
+
+
+def attribute_values(text: str) -> dict[str, str]:
+    """The attributes in a text of the column `attributes`, by their names."""
+    return dict(_ATTRIBUTE.findall(text))
+
+
+def _owners(names: Names, lines: Ints) -> Ints:
+    """The row of the instruction that each operand is of. Raises DumpError."""
+    count = len(lines)
+    # The text's definitions come first, so that a name's number is the row of its definition.
+    definitions = names.numbers["definitions"].to_numpy()
+    doubled = np.flatnonzero(definitions != np.arange(count))
+    if len(doubled):
+        row = int(doubled[0])
+        raise DumpError(
+            f"two instructions are called {names.unique[definitions[row]]}", int(lines[row])
+        )
+    owners: Ints = names.numbers["operands"].to_numpy()
+    return owners
+
+
+def _roots(computation: Ints, is_root: Mask, last: Ints) -> Ints:
+    """Each computation's root: the instruction marked so, else the last one."""
+    root = last.copy()
+    rows = np.flatnonzero(is_root)
+    root[computation[rows]] = rows
+    return root
+
+
+def _check_roots(hlo: HloText) -> None:
+    """Raise DumpError if a computation has no root, because it was not read."""
+    marked = hlo.instructions["computation"].filter(hlo.instructions["is_root"])
+    names = hlo.computations["computation"]
+    lost = names.filter(pc.invert(pc.is_in(names, value_set=combined(marked))))
+    if len(lost):
+        raise DumpError(f"the root of computation {lost[0]} is not read", hlo.unread[0].line)
+
+
+def combined(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _mask(column: pa.ChunkedArray) -> Mask:
+    found: Mask = combined(column).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _codes(column: pa.ChunkedArray) -> Codes:
+    array = combined(column)
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    codes = pc.fill_null(encoded.indices, NONE).to_numpy().astype(np.int64)
+    return Codes(codes, encoded.dictionary.to_pylist())
+
+
+def _numbers(column: pa.Array, what: str) -> Ints:
+    if column.null_count:
+        raise DumpError(f"a {what} is not in the text")
+    numbers: Ints = combined(column).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
+
+
+def _numbers_or_none(column: pa.Array) -> Ints:
+    numbers: Ints = pc.fill_null(combined(column), NONE).to_numpy().astype(np.int64)
+    return numbers
+
+
+# Slots: a number for each sub-shape of each instruction that dataflow looks at.
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The (instruction, sub-shape) pairs: those of row i start at `start[i]`.
+
+    `instruction` and `node` are those of each slot, `count` is how many slots an instruction
+    has, 0 if it has none; `root` is the node of an instruction's whole shape.
+    """
+
+    trees: ShapeTrees
+    start: Ints
+    count: Ints
+    root: Ints
+    instruction: Ints
+    node: Ints
+
+    def __len__(self) -> int:
+        return len(self.instruction)
+
+    @cached_property
+    def index(self) -> pa.DictionaryArray:
+        """Each slot's shape index as text, such as `{1,0}`."""
+        codes = self.trees.index[self.node].astype(np.int32)
+        return pa.DictionaryArray.from_arrays(
+            pa.array(codes), pa.array(self.trees.index_texts, pa.large_string())
+        )
+
+    @cached_property
+    def is_leaf(self) -> Mask:
+        """Which slots are of an array, a token or an opaque value, and not of a tuple."""
+        found: Mask = self.trees.is_leaf[self.node]
+        return found
+
+    @cached_property
+    def size(self) -> Ints:
+        """How many slots follow in the tuple of each slot, itself counted."""
+        found: Ints = self.trees.size[self.node]
+        return found
+
+    @cached_property
+    def array(self) -> Ints:
+        """Each slot's code in `trees.arrays`; NONE of a tuple."""
+        found: Ints = self.trees.array[self.node]
+        return found
+
+    def whole(self, rows: Ints) -> Ints:
+        """The slot of the whole of each instruction."""
+        return self.start[rows]
+
+    def element_count(self, slots: Ints) -> Ints:
+        """How many elements the tuple at each slot has; 0 of an array."""
+        return self.trees.child_count(self.node[slots])
+
+    def element(self, slots: Ints, number: Ints | int) -> Ints:
+        """The slot of an element of the tuple at each slot; the element must exist."""
+        within = self.trees.child(self.node[slots], number)
+        rows = self.instruction[slots]
+        found: Ints = self.start[rows] + within
+        return found
+
+    def named(self, rows: Ints, indices: pa.Array | pa.ChunkedArray) -> Ints:
+        """The slot of each row's sub-shape with an index as text; NONE if it has no such."""
+        texts = pa.array(self.trees.index_texts, pa.large_string())
+        codes = pc.index_in(indices.cast(pa.large_string()), value_set=texts)
+        numbers = pc.fill_null(codes, NONE).to_numpy()
+        wanted, is_known = rows * len(texts) + numbers, numbers != NONE
+        keys, order = self._keys
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(is_known & (keys[at] == wanted), order[at], NONE)
+
+    @cached_property
+    def _keys(self) -> tuple[Ints, Ints]:
+        """The slots by their rows and indices."""
+        keys = self.instruction * len(self.trees.index_texts) + self.trees.index[self.node]
+        order = np.argsort(keys)
+        return keys[order], order
+
+    def find(self, rows: Ints, indices: Sequence[tuple[int, ...]]) -> Ints:
+        """The slot of a sub-shape of each instruction; NONE if its shape has no such."""
+        trees, root = self.trees, self.root[rows]
+        node, found = root.copy(), np.arange(len(rows))
+        depth = np.fromiter(map(len, indices), np.int64, len(indices))
+        for level in range(int(depth.max(initial=0))):
+            found = found[depth[found] > level]
+            number = np.array([indices[at][level] for at in found.tolist()], np.int64)
+            has = number < trees.child_count(node[found])
+            node[found[~has]] = NONE
+            found, number = found[has], number[has]
+            node[found] = root[found] + trees.child(node[found], number)
+        return np.where(node == NONE, NONE, self.start[rows] + node - root)
+
+
+def lay_slots(program: NumberedProgram, chosen: Mask) -> Slots:
+    """Number the sub-shapes of the chosen instructions, in the text's order.
+
+    Raises DumpError for a shape that cannot be read.
+    """
+    rows = np.flatnonzero(chosen)
+    shapes = np.unique(program.shape.codes[rows])
+    try:
+        trees = flatten_shapes(program.shape.texts[shape] for shape in shapes)
+    except ValueError as error:
+        raise DumpError(str(error)) from None
+    place = np.full(len(program.shape.texts), NONE)
+    place[shapes] = np.arange(len(shapes))
+    shape = place[program.shape.codes]
+    count = np.where(chosen, trees.counts[shape], 0) if len(shapes) else np.zeros(len(program), int)
+    start = starts_of(count)
+    root = np.where(chosen, trees.start[shape], NONE)
+    instruction = np.repeat(np.arange(len(program)), count)
+    node = joined(root[rows], count[rows])
+    return Slots(trees, start[:-1], count, root, instruction, node)
+
+
+# Instructions in post order: each after its operands, the first operand first.
+#
+# XLA places values of equal size in this order, and the text is in the schedule's order.
+
+
+def post_order(program: NumberedProgram, computations: Ints) -> Ints:
+    """Each instruction's place in the post order of its computation; NONE outside of these.
+
+    A computation comes before those that it calls: the text's order backwards. The search
+    starts at every instruction that nobody uses, in the text's order.
+    """
+    place = np.full(len(program), -1)
+    used = np.zeros(len(program), bool)
+    used[program.operands] = True
+    starts, operands = program.operand_start.tolist(), program.operands.tolist()
+    seen = bytearray(len(program))
+    count = 0
+    for computation in reversed(computations.tolist()):
+        first, stop = int(program.first[computation]), int(program.stop[computation])
+        order: list[int] = []
+        for top in (np.flatnonzero(~used[first:stop]) + first).tolist():
+            stack = [top]
+            while stack:
+                row = stack[-1]
+                if seen[row]:
+                    stack.pop()
+                    if seen[row] == 1:
+                        seen[row] = 2
+                        order.append(row)
+                    continue
+                seen[row] = 1
+                below = operands[starts[row] : starts[row + 1]]
+                stack += [operand for operand in reversed(below) if not seen[operand]]
+        place[order] = np.arange(count, count + len(order))
+        count += len(order)
+    return place

@@ -1,0 +1,126 @@
+"""Slots: the parts of the results of instructions, each a place for one value."""
+
+from .errors import DumpError
+from .program import NONE, Program, ShapeIndex
+from .shapes import ArrayShape, Shape, TupleShape, parse_shape
+
+
+class ShapeTree:
+    """The parts of one shape in preorder, the whole first: a part with all within is one run.
+
+    Attributes:
+        indices: by part, the way to it; index_texts the same as XLA prints it, `{1,0}`.
+        sizes: by part, how many parts it holds, itself counted.
+        children: by part, the places of its elements; empty for an array.
+        arrays: by part, the array's shape; None for a tuple.
+        place: place by index.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self.indices: list[ShapeIndex] = []
+        self.sizes: list[int] = []
+        self.children: list[list[int]] = []
+        self.arrays: list[ArrayShape | None] = []
+        self._add(shape, ())
+        self.index_texts = ["{" + ",".join(map(str, index)) + "}" for index in self.indices]
+        self.place = {index: place for place, index in enumerate(self.indices)}
+
+    def _add(self, shape: Shape, index: ShapeIndex) -> int:
+        place = len(self.indices)
+        children: list[int] = []
+        self.indices.append(index)
+        self.sizes.append(1)
+        self.children.append(children)
+        self.arrays.append(shape if isinstance(shape, ArrayShape) else None)
+        if isinstance(shape, TupleShape):
+            for number, element in enumerate(shape.elements):
+                children.append(self._add(element, (*index, number)))
+            self.sizes[place] = len(self.indices) - place
+        return place
+
+
+class Slots:
+    """The parts of the results of the instructions that have values, numbered in text order.
+
+    Attributes:
+        start: by row, the slot of the whole result; NONE without slots.
+        row: by slot, the instruction.
+        size: by slot, how many slots are within, itself counted.
+        trees: by shape text.
+    """
+
+    def __init__(self, program: Program, has_values: list[bool]) -> None:
+        """Number the slots of the computations that have values.
+
+        Raises DumpError for a shape that cannot be read.
+        """
+        self.program = program
+        self.trees: dict[str, ShapeTree] = {}
+        self.start: list[int] = [NONE] * len(program)
+        self.row: list[int] = []
+        self.size: list[int] = []
+        for row, computation in enumerate(program.computation):
+            if not has_values[computation]:
+                continue
+            self.start[row] = len(self.row)
+            text = program.shape[row]
+            tree = self.trees.get(text)
+            if tree is None:
+                try:
+                    tree = self.trees[text] = ShapeTree(parse_shape(text))
+                except ValueError as error:
+                    raise DumpError(str(error)) from None
+            self.row.extend([row] * len(tree.sizes))
+            self.size.extend(tree.sizes)
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def tree(self, row: int) -> ShapeTree:
+        """The parts of an instruction's result."""
+        return self.trees[self.program.shape[row]]
+
+    def count(self, row: int) -> int:
+        """How many slots an instruction has; 0 if it has no values."""
+        start = self.start[row]
+        return self.size[start] if start != NONE else 0
+
+    def place(self, slot: int) -> int:
+        """The slot's place among those of its instruction."""
+        return slot - self.start[self.row[slot]]
+
+    def index(self, slot: int) -> ShapeIndex:
+        """The way to the part at a slot."""
+        return self.tree(self.row[slot]).indices[self.place(slot)]
+
+    def index_text(self, slot: int) -> str:
+        """The way to the part at a slot, as XLA prints it: `{1,0}`."""
+        return self.tree(self.row[slot]).index_texts[self.place(slot)]
+
+    def array(self, slot: int) -> ArrayShape | None:
+        """The array at a slot; None for a tuple."""
+        return self.tree(self.row[slot]).arrays[self.place(slot)]
+
+    def is_leaf(self, slot: int) -> bool:
+        """Whether the slot is of an array, a token or an opaque value, and not of a tuple."""
+        return self.array(slot) is not None
+
+    def element_count(self, slot: int) -> int:
+        """How many elements the tuple at a slot has; 0 for an array."""
+        return len(self.tree(self.row[slot]).children[self.place(slot)])
+
+    def element(self, slot: int, number: int) -> int:
+        """The slot of an element of the tuple at a slot. Raises DumpError if there is none."""
+        row = self.row[slot]
+        children = self.tree(row).children[self.place(slot)]
+        if not 0 <= number < len(children):
+            raise self.program.error(row, "lacks a tuple element that the text refers to")
+        return self.start[row] + children[number]
+
+    def find(self, row: int, index: ShapeIndex) -> int:
+        """The slot at an index of an instruction's result; NONE if it has no such part."""
+        start = self.start[row]
+        if start == NONE:
+            return NONE
+        place = self.tree(row).place.get(index, NONE)
+        return NONE if place == NONE else start + place
