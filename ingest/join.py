@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..schema.arrow import module_rows, module_schema
-from ..xla.agreement import Contradiction, agrees, contradictions, difference, disagreements
+from ..xla.agreement import Contradiction, agrees, contradictions, difference
 from ..xla.attribution import Attribution, attribute
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
@@ -47,7 +47,7 @@ from ..xla.runs import rows_of
 from ..xla.shifts import Divided, Shifts
 from ..xla.traits import traits_of
 from ..xla.work import work_of
-from .modules import Module, Rows
+from .rows import Module, Rows
 
 # The lives of values in temp allocations.
 
@@ -711,33 +711,16 @@ def _modules(
         computations, starts = divided["computations"]
         executed = _with(computations, {"executions": pa.array(work.executions)})
         divided["computations"] = Divided(executed, starts)
-    may_disagree = len(of_each) == 1 or program is None or _any_disagrees(program, tables)
     divided |= {name: shifts.divided(table) for name, table in tables.items()}
-    together = Rows({name: each for name, each in divided.items() if len(each.table)})
-    modules = [
-        Module(own, together, at, contradicting, may_disagree=may_disagree)
-        for at, own in enumerate(headers)
-    ]
-    if any(each.pass_texts for each in of_each):
-        of_passes = [
-            _pass_tables(each, module) for each, module in zip(of_each, modules, strict=True)
-        ]
-        together.tables |= {
-            name: Divided.of([tables[name] for tables in of_passes]) for name in of_passes[0]
-        }
-    return modules
-
-
-def _any_disagrees(program: NumberedProgram, tables: Mapping[str, pa.Table]) -> bool:
-    """Whether rows of any of several programs are at odds with its text."""
-    is_entry = np.zeros(len(program.first), bool)
-    is_entry[program.entries] = True
-    # Computations of two programs may have one name.
-    numbered = {
-        "computations": pa.table({"computation": np.arange(len(is_entry)), "is_entry": is_entry}),
-        "calls": pa.table({"computation": program.call_computation}),
+    rows: Rows = {
+        name: {column: each.table[column].to_pylist() for column in each.table.column_names}
+        for name, each in divided.items()
+        if len(each.table)
     }
-    return bool(disagreements({}, {**tables, **numbered}))
+    module = Module(headers[0], rows, contradicting)
+    if of_each[0].pass_texts:
+        module.rows |= _pass_rows(of_each[0], module)
+    return [module]
 
 
 def _with_high(memory: pa.Table, peak_high: Mapping[int, int]) -> pa.Table:
@@ -755,7 +738,7 @@ def _with_high(memory: pa.Table, peak_high: Mapping[int, int]) -> pa.Table:
     )
 
 
-def _pass_tables(parts: Parts, module: Module) -> dict[str, pa.Table]:
+def _pass_rows(parts: Parts, module: Module) -> Rows:
     """What the compiler's passes did to the program and to the large buffers of its peak.
 
     The module notes the texts that cannot be read.
@@ -763,7 +746,7 @@ def _pass_tables(parts: Parts, module: Module) -> dict[str, pa.Table]:
     values, names = _followed_buffers(module.tables)
     rows, events, unread = follow(parts.pass_texts, names)
     module.unread_passes = [f"{text.step} ({text.compiler_pass or 'the last'})" for text in unread]
-    return {
+    tables = {
         "passes": module_rows("passes", rows),
         "buffer_passes": module_rows(
             "buffer_passes",
@@ -773,6 +756,11 @@ def _pass_tables(parts: Parts, module: Module) -> dict[str, pa.Table]:
                 for number, (step, event) in enumerate(of_value)
             ],
         ),
+    }
+    return {
+        name: {column: table[column].to_pylist() for column in table.column_names}
+        for name, table in tables.items()
+        if len(table)
     }
 
 
