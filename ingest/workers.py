@@ -85,10 +85,7 @@ class _RunOfProcesses:
     def begin(self, program: Program) -> Callable[[], ProgramOutcome]:
         """Begin to read a program; the function waits for its outcome. Call it in order."""
         if not self._known and self._names[program.key.module_name] == 1:
-            future = self._pool.submit(
-                read_program, program, frozenset(), user_code=self._user_code
-            )
-            return partial(self._remembered, None, future)
+            return partial(self._remembered, None, self._submit(program))
         identified = program.fingerprint()
         if identified.module_id in self._known or identified.left_out is not None:
             return partial(recognised, program, identified)
@@ -96,12 +93,7 @@ class _RunOfProcesses:
         if content in self._begun:
             # No content waits in memory.
             identified.content = None
-            return lambda: (
-                self._before.outcome(program, identified)
-                or self._pool.submit(
-                    read_program, program, frozenset(), user_code=self._user_code
-                ).result()
-            )
+            return partial(self._repeated, program, identified)
         self._begun.add(content)
         # The content is sent along, so that it is read once.
         return partial(self._remembered, content, self._submit(program, identified))
