@@ -9,8 +9,9 @@ import pyarrow as pa
 from ..schema.arrow import schema
 from ..xla.agreement import Contradiction
 
-# By relation and column, without module_id: one entry a row, None for null.
-Rows = dict[str, dict[str, list[Any]]]
+# By column, an entry a row, None for null; and by relation, without module_id.
+Columns = dict[str, list[Any]]
+Rows = dict[str, Columns]
 
 
 @dataclass
