@@ -196,6 +196,7 @@ class Program:
         self.row_of: dict[str, int] = {}
         self.unread: list[Unread] = []
         self.not_understood: list[NotUnderstood] = []
+        self._parameters: list[list[int]] = []
 
     def __len__(self) -> int:
         return len(self.names)
@@ -268,12 +269,34 @@ class Program:
         """The rows of a computation."""
         return range(self.first[computation], self.stop[computation])
 
+    def parameters(self, computation: int) -> list[int]:
+        """The rows of a computation's parameters, by number.
+
+        Raises DumpError unless the numbers of every computation's parameters are 0, 1, 2, …
+        """
+        if not self._parameters:
+            self._parameters = self._index_parameters()
+        return self._parameters[computation]
+
+    def _index_parameters(self) -> list[list[int]]:
+        """By computation, the rows of its parameters by number: computed once, of all rows."""
+        index: list[list[int]] = [[] for _ in self.computation_names]
+        for row, number in enumerate(self.parameter_number):
+            if number != NONE:
+                index[self.computation[row]].append(row)
+        for rows in index:
+            rows.sort(key=self.parameter_number.__getitem__)
+            for number, row in enumerate(rows):
+                if self.parameter_number[row] != number:
+                    raise self.error(row, "does not follow the parameter before it")
+        return index
+
     def parameter(self, computation: int, number: int, caller: int) -> int:
         """The row of a computation's parameter. Raises DumpError at the caller if it has none."""
-        for row in self.rows_of(computation):
-            if self.parameter_number[row] == number:
-                return row
-        raise self.error(caller, "passes an operand that its computation has no parameter for")
+        parameters = self.parameters(computation)
+        if number >= len(parameters):
+            raise self.error(caller, "passes an operand that its computation has no parameter for")
+        return parameters[number]
 
     def is_in_entry(self, row: int) -> bool:
         """Whether an instruction is in the entry computation."""
