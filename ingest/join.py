@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import Contradiction, agrees, contradictions, difference, disagreements
 from ..xla.attribution import Attribution, attribute
+from ..xla.columns.bridge_w import work_columns
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
     LIVE_RANGE,
@@ -46,7 +47,6 @@ from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of
 from ..xla.shifts import Divided, Shifts
 from ..xla.traits import traits_of
-from ..xla.work import work_of
 from .modules import Module, Rows
 
 # The lives of values in temp allocations.
@@ -280,10 +280,6 @@ def _taken(column: Ints, number: Ints) -> Ints:
 
 def _known(column: Ints) -> pa.Array:
     return pa.array(column, pa.int32(), mask=column == NONE)
-
-
-def _counts(column: Ints) -> pa.Array:
-    return pa.array(column, pa.int64(), mask=column == NONE)
 
 
 def _padded(column: Ints, count: int) -> pa.Array:
@@ -699,17 +695,12 @@ def _modules(
         if len(of_each) > 1 and (differs is not None or None in program_ids):
             raise DumpError("a program is at odds with its text")
     if program is not None and parts.hlo is not None:
-        work = work_of(
-            program,
-            shifts.joined([hlo.attributes().loop_facts for hlo in texts]),
-        )
-        for own, total, unknown in zip(headers, work.total_flops, work.unknown_loops, strict=True):
-            own |= {"flops": total, "unknown_loops": unknown}
-        flops = np.append(work.flops, np.full(len(names.unique) - len(program), NONE))
-        tables["instructions"] = _with(tables["instructions"], {"flops": _counts(flops)})
-        tables["calls"] = _with(tables["calls"], {"trip_count": _counts(work.trip_count)})
+        work, flops, trip_counts = work_columns(program, parts.hlo, len(names.unique))
+        headers[0] |= {"flops": work.total_flops, "unknown_loops": work.unknown_loops}
+        tables["instructions"] = _with(tables["instructions"], {"flops": flops})
+        tables["calls"] = _with(tables["calls"], {"trip_count": trip_counts})
         computations, starts = divided["computations"]
-        executed = _with(computations, {"executions": pa.array(work.executions)})
+        executed = _with(computations, {"executions": pa.array(work.executions, pa.int64())})
         divided["computations"] = Divided(executed, starts)
     may_disagree = len(of_each) == 1 or program is None or _any_disagrees(program, tables)
     divided |= {name: shifts.divided(table) for name, table in tables.items()}
