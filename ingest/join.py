@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..schema.arrow import module_rows, module_schema
-from ..xla.agreement import Contradiction, agrees, contradictions, difference, disagreements
+from ..xla.agreement import contradictions, difference, disagreements, match_live_ranges
 from ..xla.attribution import Attribution, attribute
-from ..xla.columns.bridge_w import work_columns
+from ..xla.columns.bridge import plain_analysis, plain_program
+from ..xla.columns.bridge_w import plain_parts, skeleton, work_columns
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
-    LIVE_RANGE,
     HloAttributes,
     HloText,
     LiveRange,
@@ -40,9 +40,10 @@ from ..xla.figures import memory_tables
 from ..xla.frames import with_own_lines
 from ..xla.kernels import placed_parts
 from ..xla.origins import RULES
+from ..xla.parts import Parts as PlainParts
 from ..xla.passes import PASSES
 from ..xla.peak_parts import at_peak, main_memory, peak_parts
-from ..xla.program_id import program_ids_of, skeleton_id_of
+from ..xla.program_id import program_id
 from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of
 from ..xla.shifts import Divided, Shifts
@@ -590,7 +591,7 @@ def _modules(
     Raises DumpError if one of several is at odds with itself.
     """
     values = _values(parts, names)
-    ranges, lost = _live_ranges(parts.live_range, values, names)
+    ranges = _live_ranges(parts.live_range, values, names)
     tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names, mine)}
     # What has no numbers to shift.
     divided: dict[str, Divided] = {}
@@ -619,9 +620,9 @@ def _modules(
         divided["entry_shapes"] = Divided.of(
             [pa.table({}) if hlo.entry_shapes is None else hlo.entry_shapes for hlo in texts]
         )
-    contradicting = contradictions(parts, names, ranges, lost)
-    if contradicting and len(of_each) > 1:
-        raise DumpError(contradicting[0].message)
+    dumped = plain_parts(parts)
+    live_ranges, unmatched = match_live_ranges(dumped)
+    contradicting = contradictions(dumped, live_ranges, unmatched)
     if parts.totals is not None:
         rows: list[dict[str, object]] = [
             {"memory_space": space, "total_bytes": size} for space, size in parts.totals.items()
@@ -684,16 +685,14 @@ def _modules(
             own["grade"] = 2 if is_unscheduled else int(own["origin"] == "estimated")
     differs = None
     if attribution is not None and number is not None:
-        differs = _difference(parts, attribution, number, tables)
+        differs = _difference(parts, dumped, attribution)
         headers = [own | {"liveness_difference": differs} for own in headers]
     if program is not None and not contradicting:
-        assignment = parts.buffer_assignment
-        allocations = assignment.allocations if assignment is not None else None
-        program_ids = program_ids_of(program, shifts, allocations, values, ranges)
-        for own, program_id in zip(headers, program_ids, strict=True):
-            own["program_id"] = program_id
-        if len(of_each) > 1 and (differs is not None or None in program_ids):
-            raise DumpError("a program is at odds with its text")
+        headers[0]["program_id"] = program_id(
+            plain_program(program, parts.hlo),
+            dumped.assignment,
+            None if ranges is None else live_ranges,
+        )
     if program is not None and parts.hlo is not None:
         work, flops, trip_counts = work_columns(program, parts.hlo, len(names.unique))
         headers[0] |= {"flops": work.total_flops, "unknown_loops": work.unknown_loops}
@@ -702,11 +701,13 @@ def _modules(
         computations, starts = divided["computations"]
         executed = _with(computations, {"executions": pa.array(work.executions, pa.int64())})
         divided["computations"] = Divided(executed, starts)
-    may_disagree = len(of_each) == 1 or program is None or _any_disagrees(program, tables)
+    messages = _disagreements(parts, dumped, names, program)
+    if differs is not None:
+        messages.insert(0, differs)
     divided |= {name: shifts.divided(table) for name, table in tables.items()}
     together = Rows({name: each for name, each in divided.items() if len(each.table)})
     modules = [
-        Module(own, together, at, contradicting, may_disagree=may_disagree)
+        Module(own, together, at, contradicting, disagreements=messages)
         for at, own in enumerate(headers)
     ]
     if any(each.pass_texts for each in of_each):
@@ -719,16 +720,22 @@ def _modules(
     return modules
 
 
-def _any_disagrees(program: NumberedProgram, tables: Mapping[str, pa.Table]) -> bool:
-    """Whether rows of any of several programs are at odds with its text."""
-    is_entry = np.zeros(len(program.first), bool)
-    is_entry[program.entries] = True
-    # Computations of two programs may have one name.
-    numbered = {
-        "computations": pa.table({"computation": np.arange(len(is_entry)), "is_entry": is_entry}),
-        "calls": pa.table({"computation": program.call_computation}),
-    }
-    return bool(disagreements({}, {**tables, **numbered}))
+def _disagreements(
+    parts: Parts, dumped: PlainParts, names: Names, program: NumberedProgram | None
+) -> list[str]:
+    """Where the parts are at odds with the HLO text."""
+    if parts.hlo is None:
+        return []
+    try:
+        program = program or number_program(parts.hlo, names)
+    except DumpError:
+        return []
+    values = dumped.assignment.values if dumped.assignment is not None else []
+    return disagreements(
+        plain_program(program, parts.hlo),
+        names.unique.to_pylist(),
+        sorted(values, key=lambda value: value.value_id),
+    )
 
 
 def _with_high(memory: pa.Table, peak_high: Mapping[int, int]) -> pa.Table:
@@ -806,21 +813,17 @@ def opcode_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{opcode} ({count})" for opcode, count in counts.items())
 
 
-def _difference(
-    parts: Parts, attribution: Attribution, number: Ints, tables: dict[str, pa.Table]
-) -> str | None:
+def _difference(parts: Parts, dumped: PlainParts, attribution: Attribution) -> str | None:
     """Where dumped live ranges, positions or uses differ from the HLO text's; None if nowhere."""
-    dumped = (parts.buffer_assignment, parts.live_range, parts.used_values)
+    origins = (parts.buffer_assignment, parts.live_range, parts.used_values)
     if (
         not attribution.is_scheduled
         or attribution.derived.assumed
         or attribution.derived.program.unread is not None
-        or any(p is None or p.origin != "dumped" for p in dumped)
+        or any(p is None or p.origin != "dumped" for p in origins)
     ):
         return None
-    if agrees(attribution.derived, number, tables["values"], tables):
-        return None
-    return difference(parts, attribution.derived)
+    return difference(dumped, plain_analysis(attribution.derived, parts.hlo))
 
 
 def _with_known_residuals(values: pa.Table, residuals: pa.Table | None) -> pa.Table:
@@ -855,7 +858,7 @@ def _header(parts: Parts) -> dict[str, object]:
     header: dict[str, object] = {"origin": _origin(parts)}
     if parts.hlo is not None:
         header |= parts.hlo.header
-        header["skeleton_id"] = skeleton_id_of(parts.hlo.entry_shapes)
+        header["skeleton_id"] = skeleton(parts.hlo.entry_shapes)
     if parts.totals is not None:
         header["reported_total_bytes"] = sum(parts.totals.values())
     if parts.used_values is not None:
@@ -884,15 +887,13 @@ def _values(parts: Parts, names: Names) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default").sort_by("value_id")
 
 
-def _live_ranges(
-    live_range: LiveRange | None, values: pa.Table, names: Names
-) -> tuple[pa.Table | None, list[Contradiction]]:
-    """The ranges by value_id, and a contradiction if some ranges have no value.
+def _live_ranges(live_range: LiveRange | None, values: pa.Table, names: Names) -> pa.Table | None:
+    """The ranges by value_id.
 
     XLA does not print value numbers here, so (instruction, shape index) identifies the value.
     """
     if live_range is None or "instruction_id" not in values.column_names:
-        return None, []
+        return None
     ranges = live_range.ranges
     indices = pc.unique(
         pa.chunked_array([*values["shape_index"].chunks, *ranges["shape_index"].chunks])
@@ -915,12 +916,7 @@ def _live_ranges(
             "end_time": ranges["end_time"],
         }
     )
-    if at.null_count:
-        row = int(np.argmax(pc.is_null(at).to_numpy(zero_copy_only=False)))
-        name = f"{ranges['instruction'][row]}{ranges['shape_index'][row]}"
-        why = f"{at.null_count} live ranges have no value, the first is that of {name}"
-        return found.drop_null().sort_by("value_id"), [Contradiction(LIVE_RANGE, why)]
-    return found.sort_by("value_id"), []
+    return found.drop_null().sort_by("value_id")
 
 
 def _instructions(parts: Parts, names: Names, mine: Sequence[str]) -> pa.Table:

@@ -41,8 +41,8 @@ class Module:
     """A module's rows, which are those at its place, and the contradictions of its parts.
 
     `header` has the columns of the module's row in `modules`; `unread_passes` are the texts between
-    passes that cannot be read, each with its step and pass. Without `may_disagree` the rows were
-    held against the text already, see `agreement.disagreements`.
+    passes that cannot be read, each with its step and pass; `disagreements` are messages about
+    rows that are at odds with the HLO text.
     """
 
     header: dict[str, object]
@@ -50,7 +50,7 @@ class Module:
     place: int = 0
     contradictions: list[Contradiction] = field(default_factory=list)
     unread_passes: list[str] = field(default_factory=list)
-    may_disagree: bool = True
+    disagreements: list[str] = field(default_factory=list)
 
     @property
     def tables(self) -> dict[str, pa.Table]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from ..xla.agreement import disagreements
 from ..xla.columns.parts import Parts
 from .formats import FORMATS, IS_CONTENT, Role
 from .join import Told, WorkedOut, join
@@ -217,8 +216,8 @@ def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut) -> None:
         _note(outcome, f"{texts} cannot be read and are passed over: {some_of(unread)}")
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
-    if outcome.module.may_disagree and all(file.status == OK for file in outcome.files):
-        for message in disagreements(outcome.module.header, outcome.module.tables):
+    if all(file.status == OK for file in outcome.files):
+        for message in outcome.module.disagreements:
             _programs(outcome)[0].contradict(message)
 
 
