@@ -11,7 +11,7 @@ from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import contradictions, difference, disagreements, match_live_ranges
 from ..xla.attribution import Attribution, attribute
 from ..xla.columns.bridge import plain_analysis, plain_program
-from ..xla.columns.bridge_w import plain_parts, skeleton, work_columns
+from ..xla.columns.bridge_w import kernel_parts, plain_parts, skeleton, work_columns
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
     HloAttributes,
@@ -38,7 +38,6 @@ from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.figures import memory_tables
 from ..xla.frames import with_own_lines
-from ..xla.kernels import placed_parts
 from ..xla.origins import RULES
 from ..xla.parts import Parts as PlainParts
 from ..xla.passes import PASSES
@@ -614,7 +613,7 @@ def _modules(
         peaks = [each.live_range.peak for each in of_each if each.live_range is not None]
         divided["reported_peak"] = Divided.of(peaks)
     if parts.hlo is not None:
-        tables |= _hlo_tables(parts.hlo, names, tables["instructions"])
+        tables |= _hlo_tables(parts.hlo, names)
         texts = [each.hlo for each in of_each if each.hlo is not None]
         divided["computations"] = Divided.of([hlo.computations for hlo in texts])
         divided["entry_shapes"] = Divided.of(
@@ -959,8 +958,8 @@ def _first_rows(numbers: pa.Int32Array, count: int) -> pa.Int64Array:
     return pa.array(rows, mask=rows < 0)
 
 
-def _hlo_tables(hlo: HloText, names: Names, instructions: pa.Table) -> dict[str, pa.Table]:
-    """The tables that only HLO text fills; `instructions` are the rows by instruction_id."""
+def _hlo_tables(hlo: HloText, names: Names) -> dict[str, pa.Table]:
+    """The tables that only HLO text fills."""
     operands = names.numbered(hlo.operands, "operands")
     operand_at = operands.schema.get_field_index("operand")
     tables = {
@@ -977,6 +976,5 @@ def _hlo_tables(hlo: HloText, names: Names, instructions: pa.Table) -> dict[str,
             1, "predecessor_instruction_id", predecessors
         )
     if len(hlo.kernels):
-        kernels = names.numbered(hlo.kernels, "kernels")
-        tables["kernel_parts"] = placed_parts(kernels, tables["operands"], instructions)
+        tables["kernel_parts"] = kernel_parts(hlo, names)
     return tables

@@ -1,4 +1,4 @@
-"""Contradictions between the parts of a dump, and differences from what its HLO text implies."""
+"""Contradictions between the parts of a dump, and between them and its HLO text."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,7 +81,7 @@ def contradictions(
 
 
 def _differing_values(assignment: BufferAssignment, used: UsedValues) -> list[str]:
-    """How Used values contradicts BufferAssignment."""
+    """Contradictions of Used values with BufferAssignment, as messages."""
     messages = []
     total = sum(allocation.size_bytes for allocation in assignment.allocations)
     if used.total_bytes not in (None, total):
@@ -135,10 +135,10 @@ def _contradicting_ranges(
     live_ranges: Mapping[int, LiveRange],
     unmatched: Sequence[LiveRange],
 ) -> list[str]:
-    """How the live ranges contradict the buffer assignment and the schedule.
+    """Contradictions of the live ranges with the assignment and the schedule, as messages.
 
-    Thread-local values and some constants have no live range, values in temp allocations have
-    one (`tpu/decode-v5e`, constant.200).
+    Every value in a temp allocation has a live range; thread-local values and some constants have
+    none (`tpu/decode-v5e`, constant.200).
     """
     temps = {
         allocation.allocation_index for allocation in assignment.allocations if allocation.is_temp
@@ -148,7 +148,7 @@ def _contradicting_ranges(
         for value in assignment.values
         if value.allocation_index in temps and value.value_id not in live_ranges
     ]
-    late = [each for each in dumped.ranges if each.end_time > len(dumped.schedule)]
+    late = [row for row in dumped.ranges if row.end_time > len(dumped.schedule)]
     return [
         *_counted(unmatched, "live ranges have no value, the first is that of"),
         *_counted(missing, "values have no live range, the first is"),
@@ -166,9 +166,9 @@ def _counted(rows: Sequence[LiveRange | AssignedValue], phrase: str) -> list[str
 def disagreements(
     program: Program, names: Sequence[str], values: Iterable[AssignedValue]
 ) -> list[str]:
-    """Where the parts are at odds with the HLO text, the first of each kind.
+    """Messages about names, calls, frames and values that do not fit the HLO text.
 
-    None of these changes a metric; `memhouse verify` would list them as violations.
+    One message of a kind, about its first case. None of these changes a metric; `memhouse verify` would list them as violations.
 
     Args:
         names: all instruction names of the dump: those of the text, in its order, then the names

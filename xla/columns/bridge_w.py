@@ -5,12 +5,13 @@ from typing import Any
 import pyarrow as pa
 
 from .. import parts as plain
+from ..kernels import PlacedPart, place_kernel_parts
 from ..program import EntryShape
 from ..program_id import skeleton_id
 from ..work import Work, measure_work
 from .bridge import plain_program
 from .parts import HloText, Parts
-from .program import NumberedProgram
+from .program import Names, NumberedProgram, number_program
 
 
 def _rows(row: Any, table: pa.Table) -> list[Any]:
@@ -60,6 +61,19 @@ def plain_parts(parts: Parts) -> plain.Parts:
 def skeleton(entry_shapes: pa.Table | None) -> int | None:
     """The fingerprint of a program's arguments."""
     return skeleton_id(None if entry_shapes is None else _rows(EntryShape, entry_shapes))
+
+
+def kernel_parts(hlo: HloText, names: Names) -> pa.Table:
+    """The rows of `kernel_parts`."""
+    rows = place_kernel_parts(plain_program(number_program(hlo, names), hlo))
+    types = {"instruction_id": pa.int32(), "part": pa.int32(), "buffers": pa.int32()}
+    types |= {"size_bytes": pa.int64()}
+    return pa.table(
+        {
+            name: pa.array([getattr(row, name) for row in rows], types.get(name, pa.large_string()))
+            for name in PlacedPart._fields
+        }
+    )
 
 
 def work_columns(
