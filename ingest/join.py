@@ -8,11 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..schema.arrow import module_rows, module_schema
-from ..xla.agreement import Contradiction, agrees, contradictions, difference
+from ..xla.agreement import contradictions, difference, disagreements, match_live_ranges
 from ..xla.attribution import Attribution, attribute
+from ..xla.columns.bridge import plain_analysis, plain_program
+from ..xla.columns.bridge_w import kernel_parts, plain_parts, skeleton, work_columns
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
-    LIVE_RANGE,
     HloAttributes,
     HloText,
     LiveRange,
@@ -37,16 +38,15 @@ from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.figures import memory_tables
 from ..xla.frames import with_own_lines
-from ..xla.kernels import placed_parts
 from ..xla.origins import RULES
+from ..xla.parts import Parts as PlainParts
 from ..xla.passes import PASSES
 from ..xla.peak_parts import at_peak, main_memory, peak_parts
-from ..xla.program_id import program_ids_of, skeleton_id_of
+from ..xla.program_id import program_id
 from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of
 from ..xla.shifts import Divided, Shifts
 from ..xla.traits import traits_of
-from ..xla.work import work_of
 from .rows import Module, Rows
 
 # The lives of values in temp allocations.
@@ -280,10 +280,6 @@ def _taken(column: Ints, number: Ints) -> Ints:
 
 def _known(column: Ints) -> pa.Array:
     return pa.array(column, pa.int32(), mask=column == NONE)
-
-
-def _counts(column: Ints) -> pa.Array:
-    return pa.array(column, pa.int64(), mask=column == NONE)
 
 
 def _padded(column: Ints, count: int) -> pa.Array:
@@ -594,7 +590,7 @@ def _modules(
     Raises DumpError if one of several is at odds with itself.
     """
     values = _values(parts, names)
-    ranges, lost = _live_ranges(parts.live_range, values, names)
+    ranges = _live_ranges(parts.live_range, values, names)
     tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names, mine)}
     # What has no numbers to shift.
     divided: dict[str, Divided] = {}
@@ -617,15 +613,15 @@ def _modules(
         peaks = [each.live_range.peak for each in of_each if each.live_range is not None]
         divided["reported_peak"] = Divided.of(peaks)
     if parts.hlo is not None:
-        tables |= _hlo_tables(parts.hlo, names, tables["instructions"])
+        tables |= _hlo_tables(parts.hlo, names)
         texts = [each.hlo for each in of_each if each.hlo is not None]
         divided["computations"] = Divided.of([hlo.computations for hlo in texts])
         divided["entry_shapes"] = Divided.of(
             [pa.table({}) if hlo.entry_shapes is None else hlo.entry_shapes for hlo in texts]
         )
-    contradicting = contradictions(parts, names, ranges, lost)
-    if contradicting and len(of_each) > 1:
-        raise DumpError(contradicting[0].message)
+    dumped = plain_parts(parts)
+    live_ranges, unmatched = match_live_ranges(dumped)
+    contradicting = contradictions(dumped, live_ranges, unmatched)
     if parts.totals is not None:
         rows: list[dict[str, object]] = [
             {"memory_space": space, "total_bytes": size} for space, size in parts.totals.items()
@@ -688,39 +684,53 @@ def _modules(
             own["grade"] = 2 if is_unscheduled else int(own["origin"] == "estimated")
     differs = None
     if attribution is not None and number is not None:
-        differs = _difference(parts, attribution, number, tables)
+        differs = _difference(parts, dumped, attribution)
         headers = [own | {"liveness_difference": differs} for own in headers]
     if program is not None and not contradicting:
-        assignment = parts.buffer_assignment
-        allocations = assignment.allocations if assignment is not None else None
-        program_ids = program_ids_of(program, shifts, allocations, values, ranges)
-        for own, program_id in zip(headers, program_ids, strict=True):
-            own["program_id"] = program_id
-        if len(of_each) > 1 and (differs is not None or None in program_ids):
-            raise DumpError("a program is at odds with its text")
-    if program is not None and parts.hlo is not None:
-        work = work_of(
-            program,
-            shifts.joined([hlo.attributes().loop_facts for hlo in texts]),
+        headers[0]["program_id"] = program_id(
+            plain_program(program, parts.hlo),
+            dumped.assignment,
+            None if ranges is None else live_ranges,
         )
-        for own, total, unknown in zip(headers, work.total_flops, work.unknown_loops, strict=True):
-            own |= {"flops": total, "unknown_loops": unknown}
-        flops = np.append(work.flops, np.full(len(names.unique) - len(program), NONE))
-        tables["instructions"] = _with(tables["instructions"], {"flops": _counts(flops)})
-        tables["calls"] = _with(tables["calls"], {"trip_count": _counts(work.trip_count)})
+    if program is not None and parts.hlo is not None:
+        work, flops, trip_counts = work_columns(program, parts.hlo, len(names.unique))
+        headers[0] |= {"flops": work.total_flops, "unknown_loops": work.unknown_loops}
+        tables["instructions"] = _with(tables["instructions"], {"flops": flops})
+        tables["calls"] = _with(tables["calls"], {"trip_count": trip_counts})
         computations, starts = divided["computations"]
-        executed = _with(computations, {"executions": pa.array(work.executions)})
+        executed = _with(computations, {"executions": pa.array(work.executions, pa.int64())})
         divided["computations"] = Divided(executed, starts)
+    messages = _disagreements(parts, dumped, names, program)
+    if differs is not None:
+        messages.insert(0, differs)
     divided |= {name: shifts.divided(table) for name, table in tables.items()}
     rows: Rows = {
         name: {column: each.table[column].to_pylist() for column in each.table.column_names}
         for name, each in divided.items()
         if len(each.table)
     }
-    module = Module(headers[0], rows, contradicting)
+    module = Module(headers[0], rows, contradicting, disagreements=messages)
     if of_each[0].pass_texts:
         module.rows |= _pass_rows(of_each[0], module)
     return [module]
+
+
+def _disagreements(
+    parts: Parts, dumped: PlainParts, names: Names, program: NumberedProgram | None
+) -> list[str]:
+    """Where the parts are at odds with the HLO text."""
+    if parts.hlo is None:
+        return []
+    try:
+        program = program or number_program(parts.hlo, names)
+    except DumpError:
+        return []
+    values = dumped.assignment.values if dumped.assignment is not None else []
+    return disagreements(
+        plain_program(program, parts.hlo),
+        names.unique.to_pylist(),
+        sorted(values, key=lambda value: value.value_id),
+    )
 
 
 def _with_high(memory: pa.Table, peak_high: Mapping[int, int]) -> pa.Table:
@@ -803,21 +813,17 @@ def opcode_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{opcode} ({count})" for opcode, count in counts.items())
 
 
-def _difference(
-    parts: Parts, attribution: Attribution, number: Ints, tables: dict[str, pa.Table]
-) -> str | None:
+def _difference(parts: Parts, dumped: PlainParts, attribution: Attribution) -> str | None:
     """Where dumped live ranges, positions or uses differ from the HLO text's; None if nowhere."""
-    dumped = (parts.buffer_assignment, parts.live_range, parts.used_values)
+    origins = (parts.buffer_assignment, parts.live_range, parts.used_values)
     if (
         not attribution.is_scheduled
         or attribution.derived.assumed
         or attribution.derived.program.unread is not None
-        or any(p is None or p.origin != "dumped" for p in dumped)
+        or any(p is None or p.origin != "dumped" for p in origins)
     ):
         return None
-    if agrees(attribution.derived, number, tables["values"], tables):
-        return None
-    return difference(parts, attribution.derived)
+    return difference(dumped, plain_analysis(attribution.derived, parts.hlo))
 
 
 def _with_known_residuals(values: pa.Table, residuals: pa.Table | None) -> pa.Table:
@@ -852,7 +858,7 @@ def _header(parts: Parts) -> dict[str, object]:
     header: dict[str, object] = {"origin": _origin(parts)}
     if parts.hlo is not None:
         header |= parts.hlo.header
-        header["skeleton_id"] = skeleton_id_of(parts.hlo.entry_shapes)
+        header["skeleton_id"] = skeleton(parts.hlo.entry_shapes)
     if parts.totals is not None:
         header["reported_total_bytes"] = sum(parts.totals.values())
     if parts.used_values is not None:
@@ -881,15 +887,13 @@ def _values(parts: Parts, names: Names) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default").sort_by("value_id")
 
 
-def _live_ranges(
-    live_range: LiveRange | None, values: pa.Table, names: Names
-) -> tuple[pa.Table | None, list[Contradiction]]:
-    """The ranges by value_id, and a contradiction if some ranges have no value.
+def _live_ranges(live_range: LiveRange | None, values: pa.Table, names: Names) -> pa.Table | None:
+    """The ranges by value_id.
 
     XLA does not print value numbers here, so (instruction, shape index) identifies the value.
     """
     if live_range is None or "instruction_id" not in values.column_names:
-        return None, []
+        return None
     ranges = live_range.ranges
     indices = pc.unique(
         pa.chunked_array([*values["shape_index"].chunks, *ranges["shape_index"].chunks])
@@ -912,12 +916,7 @@ def _live_ranges(
             "end_time": ranges["end_time"],
         }
     )
-    if at.null_count:
-        row = int(np.argmax(pc.is_null(at).to_numpy(zero_copy_only=False)))
-        name = f"{ranges['instruction'][row]}{ranges['shape_index'][row]}"
-        why = f"{at.null_count} live ranges have no value, the first is that of {name}"
-        return found.drop_null().sort_by("value_id"), [Contradiction(LIVE_RANGE, why)]
-    return found.sort_by("value_id"), []
+    return found.drop_null().sort_by("value_id")
 
 
 def _instructions(parts: Parts, names: Names, mine: Sequence[str]) -> pa.Table:
@@ -960,8 +959,8 @@ def _first_rows(numbers: pa.Int32Array, count: int) -> pa.Int64Array:
     return pa.array(rows, mask=rows < 0)
 
 
-def _hlo_tables(hlo: HloText, names: Names, instructions: pa.Table) -> dict[str, pa.Table]:
-    """The tables that only HLO text fills; `instructions` are the rows by instruction_id."""
+def _hlo_tables(hlo: HloText, names: Names) -> dict[str, pa.Table]:
+    """The tables that only HLO text fills."""
     operands = names.numbered(hlo.operands, "operands")
     operand_at = operands.schema.get_field_index("operand")
     tables = {
@@ -978,6 +977,5 @@ def _hlo_tables(hlo: HloText, names: Names, instructions: pa.Table) -> dict[str,
             1, "predecessor_instruction_id", predecessors
         )
     if len(hlo.kernels):
-        kernels = names.numbered(hlo.kernels, "kernels")
-        tables["kernel_parts"] = placed_parts(kernels, tables["operands"], instructions)
+        tables["kernel_parts"] = kernel_parts(hlo, names)
     return tables

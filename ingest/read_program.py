@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from ..xla.agreement import disagreements
 from ..xla.columns.parts import Parts
 from .formats import FORMATS, IS_CONTENT, Role
 from .join import Told, WorkedOut, join
@@ -159,7 +158,7 @@ def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut) -> None:
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
     if all(file.status == OK for file in outcome.files):
-        for message in disagreements(outcome.module.header, outcome.module.tables):
+        for message in outcome.module.disagreements:
             _programs(outcome)[0].contradict(message)
 
 

@@ -22,12 +22,14 @@ class Module:
         header: the columns of the module's row in `modules`.
         rows: those of the other relations.
         contradictions: where the parts of the dump contradict each other.
+        disagreements: where they are at odds with the HLO text.
         unread_passes: the texts between passes that cannot be read, each with its step and pass.
     """
 
     header: dict[str, object]
     rows: Rows
     contradictions: list[Contradiction] = field(default_factory=list)
+    disagreements: list[str] = field(default_factory=list)
     unread_passes: list[str] = field(default_factory=list)
 
     @property

@@ -1,5 +1,6 @@
 """One HLO module as parallel lists: an instruction is its row, in the order of the text."""
 
+import re
 from typing import Final, NamedTuple
 
 from .errors import DumpError
@@ -11,6 +12,9 @@ NOT_READ: Final = "(not read)"
 
 # The way to a part of a tuple: () is the whole, (1, 0) element 0 of element 1.
 ShapeIndex = tuple[int, ...]
+
+_VALUE = r"\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+"
+_ATTRIBUTE = re.compile(rf"(?:^|, )([a-z_]+)=({_VALUE})")
 
 
 class Alias(NamedTuple):
@@ -298,6 +302,25 @@ class Program:
             raise self.error(caller, "passes an operand that its computation has no parameter for")
         return parameters[number]
 
+    def callees_first(self) -> list[int]:
+        """The computations, each after all that it calls.
+
+        Computations on a cycle of calls, and their callers, are left out (Kahn's algorithm).
+        """
+        callers: list[list[int]] = [[] for _ in self.computation_names]
+        pending = [0] * len(callers)
+        for row, called in self.calls.items():
+            for _, callee in called:
+                callers[callee].append(self.computation[row])
+                pending[self.computation[row]] += 1
+        order = [computation for computation, count in enumerate(pending) if not count]
+        for computation in order:
+            for caller in callers[computation]:
+                pending[caller] -= 1
+                if not pending[caller]:
+                    order.append(caller)
+        return order
+
     def is_in_entry(self, row: int) -> bool:
         """Whether an instruction is in the entry computation."""
         return self.computation[row] == self.entry
@@ -305,3 +328,12 @@ class Program:
     def error(self, row: int, complaint: str) -> DumpError:
         """A complaint about one instruction, with its line."""
         return DumpError(f"{self.opcode[row]} {self.names[row]} {complaint}", self.lines[row])
+
+
+def attribute_values(text: str) -> dict[str, str]:
+    """The values in a text of `Program.attributes`, by attribute.
+
+    >>> attribute_values("dimensions={0,2}, index_vector_dim=1")
+    {'dimensions': '{0,2}', 'index_vector_dim': '1'}
+    """
+    return dict(_ATTRIBUTE.findall(text))
