@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import Contradiction, agrees, contradictions, difference
 from ..xla.attribution import Attribution, attribute
+from ..xla.columns.bridge_e import at_peak, main_memory, memory_tables, peak_parts
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
     LIVE_RANGE,
@@ -35,12 +36,10 @@ from ..xla.columns.program import (
 from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
-from ..xla.figures import memory_tables
 from ..xla.frames import with_own_lines
 from ..xla.kernels import placed_parts
 from ..xla.origins import RULES
 from ..xla.passes import PASSES
-from ..xla.peak_parts import at_peak, main_memory, peak_parts
 from ..xla.program_id import program_ids_of, skeleton_id_of
 from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of
@@ -771,7 +770,7 @@ def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[s
     alone = Shifts.alone(0)
     if main_memory(tables, alone)["peak_time"] == NONE:
         return [], []
-    place, size, *_ = at_peak(tables, alone)
+    place, size = at_peak(tables, alone)
     order = np.argsort(-size, kind="stable")
     order = order[(place[order] != NONE) & (size[order] >= LEAST_SHARE * size.sum())]
     values = tables["values"].take(pa.array(place[order]))
