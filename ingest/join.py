@@ -11,6 +11,7 @@ from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import contradictions, difference, disagreements, match_live_ranges
 from ..xla.attribution import Attribution, attribute
 from ..xla.columns.bridge import plain_analysis, plain_program
+from ..xla.columns.bridge_e import at_peak, main_memory, memory_tables, peak_parts
 from ..xla.columns.bridge_w import kernel_parts, plain_parts, skeleton, work_columns
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
@@ -36,12 +37,10 @@ from ..xla.columns.program import (
 from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
-from ..xla.figures import memory_tables
 from ..xla.frames import with_own_lines
 from ..xla.origins import RULES
 from ..xla.parts import Parts as PlainParts
 from ..xla.passes import PASSES
-from ..xla.peak_parts import at_peak, main_memory, peak_parts
 from ..xla.program_id import program_id
 from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of
@@ -781,7 +780,7 @@ def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[s
     alone = Shifts.alone(0)
     if main_memory(tables, alone)["peak_time"] == NONE:
         return [], []
-    place, size, *_ = at_peak(tables, alone)
+    place, size = at_peak(tables, alone)
     order = np.argsort(-size, kind="stable")
     order = order[(place[order] != NONE) & (size[order] >= LEAST_SHARE * size.sum())]
     values = tables["values"].take(pa.array(place[order]))

@@ -12,7 +12,7 @@ from .columns.liveness import Derived, reordered
 from .columns.parts import BufferAssignment, HloText, LiveRange, Parts, UsedValues
 from .columns.program import NONE, Ints, Mask
 from .errors import DumpError
-from .occupancy import Extents, occupied_changes
+from .occupancy import Extent, occupied_changes
 from .placement import CONSTANT, OUTPUT, PARAMETER, TEMP, THREAD_LOCAL, Placement, place
 from .runs import followed
 from .shapes import Shape, TupleShape, logical_bytes, shape_columns
@@ -218,14 +218,15 @@ def peaks(derived: Derived, found: Estimate) -> dict[int, int]:
     at_peak = {}
     for number in np.unique(space[own | is_temp]).tolist():
         here = is_temp & (space == number) & (derived.liveness.start != NONE)
-        extents = Extents(
-            low[here],
-            (low + found.sizes.size)[here],
-            derived.liveness.start[here],
-            found.ends[here],
+        extents = map(
+            Extent,
+            low[here].tolist(),
+            (low + found.sizes.size)[here].tolist(),
+            derived.liveness.start[here].tolist(),
+            found.ends[here].tolist(),
         )
         fixed = int(found.placement.set_size[own & (space == number)].sum())
-        at_peak[number] = fixed + int(occupied_changes(extents)[1].max(initial=0))
+        at_peak[number] = fixed + max((size for _, size in occupied_changes(extents)), default=0)
     return at_peak
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .attribution import Attribution
+from .columns.bridge_e import lines_of, main_memory
 from .columns.program import NONE, Ints, Mask, NumberedProgram
 from .opcodes import COLLECTIVES
 from .passes import FORWARD, REMATERIALISED
-from .peak_parts import lines_of, main_memory
 from .runs import ints
 from .shifts import Divided, Shifts
 

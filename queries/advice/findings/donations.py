@@ -11,9 +11,8 @@ import numpy as np
 
 from ....schema.readable import human_bytes
 from ....xla.columns.bridge import plain_program
-from ....xla.columns.program import Mask
+from ....xla.columns.program import Ints, Mask
 from ....xla.in_place import InPlaceRules
-from ....xla.occupancy import Ints
 from ....xla.opcodes import ELEMENTWISE
 from ....xla.sharing import Elementwise
 from ...catalogue import statement
