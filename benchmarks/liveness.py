@@ -18,7 +18,7 @@ from typing import cast
 import pyarrow as pa
 
 from memhouse.ingest.join import WorkedOut, join_parts
-from memhouse.ingest.readers.lines import use_quick_memory
+from memhouse.ingest.readers.line_columns import use_quick_memory
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key

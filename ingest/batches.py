@@ -29,7 +29,7 @@ from .read_program import (
     read_programs,
     recognised,
 )
-from .readers.lines import use_quick_memory
+from .readers.line_columns import use_quick_memory
 from .sources.program import Identified, Program
 
 # Reads programs, one after the other or in processes beside the writing process.

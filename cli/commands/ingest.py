@@ -19,7 +19,7 @@ from ... import __version__
 from ...ingest.batches import Workers
 from ...ingest.pipeline import Summary, run_name
 from ...ingest.pipeline import ingest as ingest_paths
-from ...ingest.readers.lines import use_quick_memory
+from ...ingest.readers.line_columns import use_quick_memory
 from ...ingest.sources.files import exists, local_path
 from ...queries.arguments import parse_device_memory, parse_time
 from ...queries.label import hint_at_branches

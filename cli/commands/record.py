@@ -13,7 +13,7 @@ import typer
 
 from ... import __version__
 from ...ingest.choose_run import claim
-from ...ingest.readers.lines import use_quick_memory
+from ...ingest.readers.line_columns import use_quick_memory
 from ...ingest.record import CommandError, NotIngestedError, check_warehouse, record_command
 from ...queries.arguments import parse_time
 from ...queries.label import hint_at_branches
