@@ -18,8 +18,13 @@ _USE = re.compile(r"  ([^ ,]+), operand ([0-9]+)(?: (\{[0-9,]*\}))?")
 _DEFINITION = " from instruction:"
 # A list of a value other than its positions and uses.
 _NEWER_LIST = re.compile(r" [a-z][a-z ]*:")
-# The parts of a value in their order; each starts with a line at which the reader stops.
-_PARTS = ("name", "positions", "uses", "definition")
+# By part of a value, the part that follows it; the next value follows the definition.
+_NEXT_PART = {
+    "definition": "name",
+    "name": "positions",
+    "positions": "uses",
+    "uses": "definition",
+}
 
 
 def read_used_values(lines: Lines) -> UsedValues:
@@ -38,40 +43,44 @@ def read_definition_lines(lines: Lines) -> list[tuple[int, str]]:
     """
     reader = _Reader(lines)
     reader.read()
-    definitions = {}
-    for value, definition in zip(reader.values, reader.definitions, strict=True):
-        definitions.setdefault(value.instruction, definition)
+    definitions: dict[str, tuple[int, str]] = {}
+    for value, (start, stop) in zip(reader.values, reader.definitions, strict=True):
+        if value.instruction not in definitions:
+            definition, _ = _split_definition(" ".join(lines.text[start:stop]))
+            definitions[value.instruction] = lines.first_number + start, definition
     return list(definitions.values())
 
 
 class _Reader:
-    """Reads the lines one at a time; `part` is the part of a value that the last line is in."""
+    """Reads the lines, each at the index `index`.
+
+    Attributes:
+        text: the lines, and an empty one at the end.
+        part: the part of a value that was last begun.
+        definitions: by value, the index of the first line of its definition and after the last.
+    """
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
+        self.text = [*lines.text, ""]
         self.index = 0
         self.part = "definition"
-        self.is_newer_list = False
         self.values: list[AssignedValue] = []
         self.positions: list[Position] = []
         self.uses: list[Use] = []
-        self.definitions: list[tuple[int, str]] = []
+        self.definitions: list[tuple[int, int]] = []
         self.newer = NewerNames()
         self.not_understood: list[NotUnderstood] = []
 
     def read(self) -> UsedValues:
         """Read all lines. Raises DumpError."""
-        text = self.lines.text
+        total_bytes = self._read_heading()
         try:
-            total_bytes = self._read_heading()
-            while self.index < len(text):
-                self._read_line(text[self.index])
+            while self.index < len(self.text):
+                self._read_line(self.text[self.index])
                 self.index += 1
         except DumpError as problem:
-            if problem.line is not None:
-                raise
-            number = self.lines.first_number + self.index
-            raise at_line(problem, text[self.index], number) from None
+            raise self._at_line(problem) from None
         if self.part != "definition":
             raise DumpError(
                 "the file ends within a value: it is cut short, dump the program again",
@@ -85,57 +94,59 @@ class _Reader:
             not_understood=[*self.newer.not_understood(), *self.not_understood],
         )
 
+    def _at_line(self, problem: DumpError) -> DumpError:
+        return at_line(problem, self.text[self.index], self.lines.first_number + self.index)
+
     def _read_heading(self) -> int:
         """Read the lines through `Used values:`. Returns the total bytes used."""
-        text = self.lines.text
-        match = _TOTAL.match(text[0])
+        match = _TOTAL.match(self.text[0])
         if match is None:
-            raise DumpError("expected 'Total bytes used: N'")
-        total_bytes = read_integer(match[1], LARGEST_SIZE)
-        if _HEADING not in text:
+            raise self._at_line(DumpError("expected 'Total bytes used: N'"))
+        try:
+            total_bytes = read_integer(match[1], LARGEST_SIZE)
+        except DumpError as problem:
+            raise self._at_line(problem) from None
+        if _HEADING not in self.text:
             raise DumpError(
                 f"the file ends before '{_HEADING}': dump the program again",
                 self.lines.last_number,
             )
-        start = text.index(_HEADING)
+        start = self.text.index(_HEADING)
         self.not_understood += newer_lines(self.lines.between(1, start))
         self.index = start + 1
         return total_bytes
 
     def _read_line(self, line: str) -> None:
-        if line.startswith("  "):
-            self._read_item(line)
-        elif line.startswith("<"):
-            self._begin("name")
+        """Read a line that starts a part of a value, and the items below it."""
+        if line.startswith("<"):
             self._read_name(line)
         elif line == " positions:":
-            self._begin("positions")
+            self._read_positions()
         elif line == " uses:":
-            self._begin("uses")
+            self._read_uses()
         elif line.startswith(_DEFINITION):
-            self._begin("definition")
             self._read_definition(line)
         elif _NEWER_LIST.fullmatch(line):
             self.newer.add("list of a value", line.strip(), self.lines.first_number + self.index)
-            self.is_newer_list = True
-        elif line:
-            remaining = self.lines.between(self.index, len(self.lines.text))
+            while self.text[self.index + 1].startswith("  "):
+                self.index += 1
+        elif line and line != "  (none)":
+            remaining = self.lines.between(self.index, len(self.text))
             sections = newer_sections(remaining, lambda line: line.startswith(("<", _DEFINITION)))
             if not sections:
                 raise DumpError("expected a position or a use of a value")
             self.not_understood += sections
-            self.index = len(self.lines.text)
+            self.index = len(self.text)
 
     def _begin(self, part: str) -> None:
-        """Enter the next part of a value. Raises DumpError if it is another one."""
-        if part != _PARTS[(_PARTS.index(self.part) + 1) % len(_PARTS)]:
+        """Begin the next part of a value. Raises DumpError if it is another one."""
+        if part != _NEXT_PART[self.part]:
             raise DumpError("a value's positions, uses and instruction are not in order")
         self.part = part
-        self.is_newer_list = False
-        self.item_count = 0
 
-    def _read_name(self, line: str) -> None:
-        match = _VALUE.fullmatch(line)
+    def _read_name(self, name: str) -> None:
+        self._begin("name")
+        match = _VALUE.fullmatch(name)
         if match is None:
             raise DumpError("expected a value")
         value_id, instruction, shape_index, phi, space = match.groups()
@@ -149,51 +160,60 @@ class _Reader:
             )
         )
 
-    def _read_item(self, line: str) -> None:
-        """Read a line of a list of positions or uses."""
-        if line == "  (none)" or self.is_newer_list:
-            return
-        if self.part == "positions":
+    def _read_positions(self) -> None:
+        self._begin("positions")
+        value_id = self.values[-1].value_id
+        position_index = 0
+        while (line := self.text[self.index + 1]).startswith("  "):
+            self.index += 1
+            if line == "  (none)":
+                continue
             match = _POSITION.fullmatch(line)
             if match is None:
                 raise DumpError("expected a position")
-            value_id = self.values[-1].value_id
-            self.positions.append(Position(value_id, self.item_count, match[1], match[2] or "{}"))
-        elif self.part == "uses":
+            instruction, shape_index = match.groups("{}")
+            self.positions.append(Position(value_id, position_index, instruction, shape_index))
+            position_index += 1
+
+    def _read_uses(self) -> None:
+        self._begin("uses")
+        value_id = self.values[-1].value_id
+        use_index = 0
+        while (line := self.text[self.index + 1]).startswith("  "):
+            self.index += 1
+            if line == "  (none)":
+                continue
             match = _USE.fullmatch(line)
             if match is None:
                 raise DumpError("expected a use")
-            user, operand, shape_index = match.groups()
-            self.uses.append(
-                Use(
-                    self.values[-1].value_id,
-                    self.item_count,
-                    user,
-                    read_integer(operand),
-                    shape_index or "{}",
-                )
-            )
-        else:
-            raise DumpError("expected a position or a use of a value")
-        self.item_count += 1
+            instruction, operand, shape_index = match.groups("{}")
+            operand_number = read_integer(operand)
+            self.uses.append(Use(value_id, use_index, instruction, operand_number, shape_index))
+            use_index += 1
 
     def _read_definition(self, line: str) -> None:
-        """Read a definition, which XLA may print over several lines."""
-        text, start = self.lines.text, self.index
-        number = self.lines.first_number + start
-        if line.endswith(">"):
-            # Seed 000 lacks the line end after the definition: the next value follows directly.
-            next_value = line.rfind("<")
-            if _VALUE.fullmatch(line, next_value):
-                self.definitions.append((number, line[len(_DEFINITION) : next_value].lstrip()))
-                self._begin("name")
-                self._read_name(line[next_value:])
-                return
+        """Pass over a definition, which XLA may print over several lines."""
+        self._begin("definition")
+        start = self.index
         stop = start + 1
-        while stop < len(text) and not text[stop].startswith(("<", _DEFINITION)):
-            stop += 1
-        if stop > start + 1:
-            stop = end_of_instruction(text, start, stop)
-        definition = " ".join(text[start:stop])
-        self.definitions.append((number, definition[len(_DEFINITION) :].lstrip()))
+        if not self.text[stop].startswith("<"):
+            while stop < len(self.text) and not self.text[stop].startswith(("<", _DEFINITION)):
+                stop += 1
+            stop = end_of_instruction(self.text, start, stop)
+        self.definitions.append((start, stop))
         self.index = stop - 1
+        if line.endswith(">"):
+            _, next_name = _split_definition(line)
+            if next_name:
+                self._read_name(next_name)
+
+
+def _split_definition(line: str) -> tuple[str, str]:
+    """The HLO text of a definition, and the name of the next value if it is on the same line.
+
+    Seed 000 lacks the line ends after the definitions.
+    """
+    next_start = line.rfind("<") if line.endswith(">") else -1
+    if next_start < 0 or not _VALUE.fullmatch(line, next_start):
+        next_start = len(line)
+    return line[len(_DEFINITION) : next_start].lstrip(), line[next_start:]
