@@ -30,7 +30,7 @@ from .hlo_text import (
     scoped_memory,
     with_sources,
 )
-from .lines import Mask, Positions, as_numpy
+from .line_columns import Mask, Positions, as_numpy
 from .mosaic import BODY, kernel_parts
 from .proto_identity import find_module
 from .proto_schema import Columns, UnparsableError, checked_texts, damage_located, distinct, parse

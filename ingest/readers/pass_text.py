@@ -19,7 +19,7 @@ from .hlo_text import (
     split_instructions,
     tuple_indices,
 )
-from .lines import Lines, as_numpy, split_lines
+from .line_columns import Lines, as_numpy, split_lines
 
 _SUFFIX = re.compile(r"\.(?:gz|zst)$")
 _NAME = re.compile(

@@ -19,7 +19,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from ...xla.errors import DumpError
-from .lines import Mask, Positions, as_numpy
+from .line_columns import Mask, Positions, as_numpy
 from .wire import BYTES, fields, varint
 
 # As in XLA's hlo.proto and xla_data.proto and TSL's xplane.proto. Every number, flag or enum is an

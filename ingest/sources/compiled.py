@@ -13,7 +13,7 @@ from ...xla.columns.parts import Parts
 from ...xla.errors import DumpError
 from ..outcomes import FileOutcome
 from ..readers.hlo_text import header_name, read_hlo_text
-from ..readers.lines import whole_lines
+from ..readers.lines import split_complete_lines
 from ..readers.proto_identity import find_hlo_proto, identify_hlo_proto
 from .files import SourceFile, exists, is_folder
 from .hlo_protos import HloProtoProgram, InMemory, platform_of
@@ -174,7 +174,7 @@ class TextProgram:
         """Parse the text."""
         (file,) = identified.files
         with file.recording():
-            hlo = read_hlo_text(whole_lines(self.text))
+            hlo = read_hlo_text(split_complete_lines(self.text))
             file.pass_over(hlo.not_understood)
             return Parts(hlo=hlo)
         return None
