@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...schema import ids
+from ...xla.columns.bridge_p import read_hlo_proto
 from ...xla.columns.parts import Parts, with_space_names
 from ...xla.errors import DumpError
 from ..outcomes import FAILED, OK, FileOutcome, Settings
-from ..readers.hlo_proto import read_hlo_proto
 from ..readers.proto_identity import identify_hlo_proto
 from .program import Identified, Key
 
