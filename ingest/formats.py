@@ -7,6 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ..xla.columns.bridge_p import read_hlo_proto
 from ..xla.columns.bridge_t import part_as_tables
 from ..xla.columns.parts import Parts
 from .readers.buffer_assignment import read_buffer_assignment
@@ -17,7 +18,6 @@ from .readers.compiler_settings import (
     read_gpu_target,
     read_tpu_target,
 )
-from .readers.hlo_proto import read_hlo_proto
 from .readers.hlo_text import read_hlo_text
 from .readers.lines import Lines, split_sections
 from .readers.live_range import read_live_ranges

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.arrow import module_rows
+from ...xla.columns.bridge_p import kernel_parts
 from ...xla.columns.dataflow import KNOWN_OPCODES
 from ...xla.columns.parts import HloAttributes, HloText, NotUnderstoods, Unread
 from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
@@ -37,7 +38,6 @@ from .line_columns import (
     without_newer_tables,
     words,
 )
-from .mosaic import kernel_parts
 
 # Lexer of instructions that are printed over several lines, or damaged.
 #

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema import ids
+from ...xla.columns.bridge_p import read_hlo_proto
 from ...xla.columns.bridge_t import part_as_tables
 from ...xla.columns.parts import (
     HloText,
@@ -29,7 +30,6 @@ from ...xla.errors import DumpError
 from .. import formats
 from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
-from ..readers.hlo_proto import read_hlo_proto
 from ..readers.hlo_text import (
     FRAME_TABLES,
     header_name,
@@ -314,7 +314,7 @@ class DumpedProgram:
         contents = dict(_contents(outcomes))
         if binary is not None and FIRST in texts and any(f.role is Role.PROGRAM for f in texts):
             # The rest of the binary has numbers that change with what was compiled before.
-            contents[BINARY.name] = binary.beside_text
+            contents[BINARY.name] = binary.missing_in_text
         if self.passes:
             # To hash the texts would be to read all of them for a program that is stored.
             contents[_PASSES] = _sha256(
