@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import Contradiction, agrees, contradictions, difference, disagreements
 from ..xla.attribution import Attribution, attribute
+from ..xla.columns.bridge_o import with_own_lines
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
     LIVE_RANGE,
@@ -36,9 +37,8 @@ from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwardi
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.figures import memory_tables
-from ..xla.frames import with_own_lines
 from ..xla.kernels import placed_parts
-from ..xla.origins import RULES
+from ..xla.owners.candidates import RULES
 from ..xla.passes import PASSES
 from ..xla.peak_parts import at_peak, main_memory, peak_parts
 from ..xla.program_id import program_ids_of, skeleton_id_of

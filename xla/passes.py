@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from .columns.dataflow import CONTROL_FLOW
 from .columns.program import NONE, Ints, Mask, NumberedProgram
-from .op_names import Kind, OpNames
+from .columns.bridge_o import OpNames
+from .names import Kind
 from .runs import followed
 
 # Readers: which results only the optimizer reads.
