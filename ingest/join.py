@@ -12,6 +12,7 @@ from ..xla.agreement import contradictions, difference, disagreements, match_liv
 from ..xla.attribution import Attribution, attribute
 from ..xla.columns.bridge import plain_analysis, plain_program
 from ..xla.columns.bridge_e import at_peak, main_memory, memory_tables, peak_parts
+from ..xla.columns.bridge_o import with_own_lines
 from ..xla.columns.bridge_w import kernel_parts, plain_parts, skeleton, work_columns
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
@@ -37,8 +38,7 @@ from ..xla.columns.program import (
 from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
-from ..xla.frames import with_own_lines
-from ..xla.origins import RULES
+from ..xla.owners.candidates import RULES
 from ..xla.parts import Parts as PlainParts
 from ..xla.passes import PASSES
 from ..xla.program_id import program_id

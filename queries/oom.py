@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -14,7 +13,7 @@ from ..schema.errors import UsageError
 from ..schema.oom_dumps import dump_of, dumps_that_fit
 from ..schema.readable import command, human_bytes
 from ..schema.stores.duckdb import Store
-from ..xla.frames import are_library
+from ..xla.frames import is_library
 from .advice.finding import Finding, in_a_line
 from .advise import advise
 from .catalogue import statement
@@ -290,9 +289,8 @@ _INSTALLED = re.compile(r".*/(?:(?:site|dist)-packages/|bin/(?=[^/]*$))")
 _LONGEST_NAME = 40
 
 
-@lru_cache
 def _is_library(file: str) -> bool:
-    return bool(_INSTALLED.match(file)) or bool(are_library(pa.array([file]))[0])
+    return bool(_INSTALLED.match(file)) or is_library(file)
 
 
 def owner_of(buffer: _Facts) -> str:

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import starmap
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from ..schema.readable import one_line
 from ..schema.stores.duckdb import Store
-from ..xla.frames import are_library
-from ..xla.op_names import folds
+from ..xla.frames import is_library
+from ..xla.scopes import folds
 from .catalogue import statement
 
 # What a stack is made of: Python's frames, with modules where no frame is the user's; or modules
@@ -67,9 +65,7 @@ def peak_stacks(
     """
     own_files = {row["source_file"] for row in rows} - {None}
     files = {frame["file"] for row in rows for frame in row["frames"]} - {None}
-    listed = sorted(files - own_files)
-    of_library = are_library(pa.array(listed, pa.string())).tolist()
-    library = {file for file, is_library in zip(listed, of_library, strict=True) if is_library}
+    library = {file for file in files - own_files if is_library(file)}
     modules = _steps_of((row["fold"], row["module_path"]) for row in rows)
     arguments = _argument_steps({row["argument"] for row in rows} - {None})
     found: dict[tuple[Frame, ...], int] = defaultdict(int)

@@ -32,7 +32,7 @@ from ..xla.columns.parts import ORIGINS, SPACES
 from ..xla.compiler_passes import EVENTS
 from ..xla.kernels import KINDS
 from ..xla.order import MOST_INSTRUCTIONS
-from ..xla.origins import RULES
+from ..xla.owners.candidates import RULES
 from ..xla.passes import PASSES
 from ..xla.peak_parts import CATEGORIES
 from ..xla.roles import ROLES

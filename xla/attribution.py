@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from .columns.bridge_o import OPERAND, Named, Origins, Values, find_origins
 from .columns.liveness import Derived
 from .columns.parts import HloText
 from .columns.program import NONE, Ints, Mask
-from .op_names import Kind, callers, name_rows, scopes
-from .origins import OPERAND, Named, Origins, Values, find_origins
+from .names import Kind
 from .passes import Passes, passes, value_pass, without_optimizer
 from .residuals import Residuals, find_residuals
 from .roles import Touches, find_reads, find_roles, find_touches, lives_out
@@ -47,12 +47,12 @@ def attribute(hlo: HloText, derived: Derived, *, is_scheduled: bool = True) -> A
     `hlo` has the instructions of all programs that `derived` is of. `is_scheduled` says whether the
     times of `derived` are those of the modules' figures.
     """
-    program, dataflow = derived.program, derived.dataflow
+    program = derived.program
     alias_set, time = derived.liveness.alias_set, derived.schedule.time
-    caller = callers(program)
-    names = name_rows(program, hlo.instructions["op_name"])
-    scope, scope_table, scope_starts = scopes(program, names, caller)
-    named = Named(program, dataflow, names, caller)
+    named = Named(hlo, derived)
+    names, caller = named.names, named.caller
+    scope, scope_table = named.scopes()
+    scope_starts = np.array([0, len(scope_table)])
     values = Values(named)
     columns = (hlo.instructions[name] for name in ("source_file", "source_line"))
     instruction_passes = passes(program, names, caller, *columns)

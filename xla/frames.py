@@ -1,25 +1,26 @@
-"""Which frame of a Python stack is the user's own code, and which is a library's.
+"""The user's own frame of a Python stack, as opposed to a library's.
 
 A line in a library says what runs, but nobody can change it: an instruction belongs to the
-innermost frame of the user's code, and the library's innermost line stands second.
+innermost frame of the user's code, and the library's innermost line is listed second.
 """
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from .program import Metadata, StackFrame
 
-# Where installed packages lie, also within Bazel's runfiles and zipped applications; Python itself;
-# what Python freezes into itself. A path of a notebook's cell has none of these.
+# Folders of installed packages, also within Bazel's runfiles and zipped applications; Python
+# itself; modules that Python freezes into itself. A path of a notebook's cell has none of these.
 _INSTALLED = (
     r"(?:^|/)(?:site|dist)-packages/|^<frozen |(?:^|/)lib(?:64)?/python\d[\d.]*/"
     r"|(?:^|/)python\d+\.zip/|\.runfiles/[^/]*(?:pip|pypi|python)[^/]*/|(?:^|/)external/"
 )
 # The inner folders of packages whose dumps come from machines that keep them elsewhere. A
 # package's name alone may be a user's folder.
-_KNOWN = {
+_INNER_FOLDERS = {
     "jax": "_src|experimental|lax|nn|numpy|scipy|interpreters|extend",
     "jaxlib": "[^/]+",
     "flax": "core|linen|nnx|training|struct",
@@ -39,97 +40,101 @@ _KNOWN = {
     "mujoco": "mjx",
     "brax": "base\\.py|envs|training|mjx|generalized|positional|spring|kinematics\\.py",
 }
-_LIBRARY = "|".join(
-    [_INSTALLED, *(f"(?:^|/){package}/(?:{inner})(?:/|$)" for package, inner in _KNOWN.items())]
-)
+_INNER = "|".join(rf"{name}/(?:{folders})(?:/|\Z)" for name, folders in _INNER_FOLDERS.items())
+_LIBRARY = re.compile(rf"{_INSTALLED}|(?:^|/)(?:{_INNER})", re.ASCII)
 
 
-def are_library(files: pa.Array, mine: Sequence[str] = ()) -> np.ndarray:
-    r"""Whether each file is a library's and no user's: a mask. A file of null is.
+class UserLine(NamedTuple):
+    """The source line of an instruction: columns of `instructions`, None where unknown.
 
-    mine: patterns of paths, with `*` for any text, that are the user's wherever they lie.
+    Attributes:
+        source_file, source_line, source_frame_id: the innermost frame of the user's code.
+        library_file, library_line: the innermost frame, if that is a library's.
+    """
 
-    >>> are_library(pa.array(["/home/me/train.py", "/venv/lib/python3.12/site-packages/flax/nn.py",
+    source_file: str | None
+    source_line: int | None
+    source_frame_id: int | None
+    library_file: str | None
+    library_line: int | None
+
+
+@lru_cache(maxsize=4096)
+def is_library(file: str | None, user_code: tuple[str, ...] = ()) -> bool:
+    r"""Whether a file belongs to a library. A frame without a file does.
+
+    Args:
+        user_code: patterns of paths, with `*` for any text, that are the user's anywhere.
+
+    >>> files = ["/home/me/train.py", "/venv/lib/python3.12/site-packages/flax/nn.py",
     ...     "/build/third_party/py/flax/linen/linear.py", "<ipython-input-3-0fa1>",
-    ...     "ipykernel_7/12.py", "<frozen runpy>"])).tolist()
+    ...     "ipykernel_7/12.py", "<frozen runpy>"]
+    >>> [is_library(file) for file in files]
     [False, True, True, False, False, True]
-    >>> are_library(pa.array(["/venv/site-packages/ours/model.py"]), ["*/ours/*"]).tolist()
-    [False]
+    >>> is_library("/venv/site-packages/ours/model.py", ("*/ours/*",))
+    False
     """
-    paths = pc.replace_substring(files.cast(pa.large_string()), "\\", "/")
-    library = pc.fill_null(pc.match_substring_regex(paths, _LIBRARY), True)
-    found: np.ndarray = library.to_numpy(zero_copy_only=False)
-    if mine:
-        own = [path is not None and _is_any(path, mine) for path in paths.to_pylist()]
-        found = found & ~np.array(own, dtype=bool)
-    return found
+    if file is None:
+        return True
+    path = file.replace("\\", "/")
+    if any(fnmatchcase(path, pattern) for pattern in user_code):
+        return False
+    return _LIBRARY.search(path) is not None
 
 
-def _is_any(path: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(path, pattern) for pattern in patterns)
+def find_user_lines(
+    metadata: Sequence[Metadata],
+    frames: dict[int, StackFrame],
+    user_code: tuple[str, ...] = (),
+) -> list[UserLine]:
+    """The user's line of each instruction, by row. An instruction without a stack has one frame."""
+    user_frames: dict[int, StackFrame | None] = {}
+    lines: dict[Metadata, UserLine] = {}
+    result = []
+    for source in metadata:
+        key = source._replace(op_name=None)
+        line = lines.get(key)
+        if line is None:
+            line = lines[key] = _user_line(source, frames, user_code, user_frames)
+        result.append(line)
+    return result
 
 
-def with_own_lines(
-    instructions: pa.Table, frames: pa.Table | None, mine: Sequence[str] = ()
-) -> pa.Table:
-    """Instructions whose line is that of the user's code.
-
-    `instructions` have source_file, source_line and stack_frame_id, of the innermost frame, and
-    `frames` are `stack_frames`. source_file, source_line and source_frame_id then are those of the
-    innermost frame of the user's, null if there is none; library_file and library_line are the
-    innermost frame if that is a library's. An instruction without a stack has one frame.
-    """
-    names = ("source_file", "source_line", "stack_frame_id")
-    file, line, frame = (instructions[name].combine_chunks() for name in names)
-    is_library = _by_row(file, mine, without_file=False)
-    library_file = pc.if_else(is_library, file, pa.scalar(None, file.type))
-    library_line = pc.if_else(is_library, line, pa.scalar(None, line.type))
-    own_file = pc.if_else(is_library, pa.scalar(None, file.type), file)
-    own_line = pc.if_else(is_library, pa.scalar(None, line.type), line)
-    own_frame = pc.if_else(is_library, pa.scalar(None, frame.type), frame)
-    if frames is not None and len(frames) and is_library.any():
-        at = _own_frames(frames, mine)
-        row = pc.index_in(frame, value_set=frames["stack_frame_id"].combine_chunks())
-        own = np.append(at, -1)[pc.fill_null(row, len(at)).to_numpy()]
-        own = pa.array(own, mask=~is_library | (own < 0))
-        own_file = pc.coalesce(own_file, frames["file"].combine_chunks().take(own).cast(file.type))
-        own_line = pc.coalesce(own_line, frames["line"].combine_chunks().take(own).cast(line.type))
-        found = frames["stack_frame_id"].combine_chunks().take(own).cast(frame.type)
-        own_frame = pc.coalesce(own_frame, found)
-    columns = {
-        "source_file": own_file,
-        "source_line": own_line,
-        "source_frame_id": own_frame,
-        "library_file": library_file,
-        "library_line": library_line,
-    }
-    for name, column in columns.items():
-        if name in instructions.column_names:
-            at = instructions.schema.get_field_index(name)
-            instructions = instructions.set_column(at, name, column)
-        else:
-            instructions = instructions.append_column(name, column)
-    return instructions
+def _user_line(
+    source: Metadata,
+    frames: dict[int, StackFrame],
+    user_code: tuple[str, ...],
+    user_frames: dict[int, StackFrame | None],
+) -> UserLine:
+    file, line, frame_id = source.source_file, source.source_line, source.stack_frame_id
+    if file is None or not is_library(file, user_code):
+        return UserLine(file, line, frame_id, None, None)
+    user = _user_frame(frame_id, frames, user_code, user_frames)
+    if user is None:
+        return UserLine(None, None, None, file, line)
+    return UserLine(user.file, user.line, user.stack_frame_id, file, line)
 
 
-def _by_row(files: pa.Array, mine: Sequence[str], *, without_file: bool) -> np.ndarray:
-    """Whether each row's file is a library's; each distinct file is looked at once."""
-    codes = files.dictionary_encode()
-    by_file = np.append(are_library(codes.dictionary, mine), without_file)
-    found: np.ndarray = by_file[pc.fill_null(codes.indices, len(codes.dictionary)).to_numpy()]
-    return found
-
-
-def _own_frames(frames: pa.Table, mine: Sequence[str]) -> np.ndarray:
-    """The row of the nearest frame outwards, itself included, that is the user's; else -1."""
-    ids = frames["stack_frame_id"].combine_chunks()
-    callers = frames["parent_frame_id"].combine_chunks()
-    parent = np.append(pc.fill_null(pc.index_in(callers, value_set=ids), len(ids)), len(ids))
-    is_library = _by_row(frames["file"].combine_chunks(), mine, without_file=True)
-    # The last row is the end of a stack.
-    is_library = np.append(is_library, False)
-    # Each step goes twice as far, so a stack that a damaged file ties to itself ends as well.
-    outwards = np.where(is_library, parent, np.arange(len(parent)))
-    for _ in range(len(ids).bit_length()):
-        outwards = outwards[outwards]
-    return np.where(is_library[outwards] | (outwards == len(ids)), -1, outwards)[:-1]
+def _user_frame(
+    frame_id: int | None,
+    frames: dict[int, StackFrame],
+    user_code: tuple[str, ...],
+    known: dict[int, StackFrame | None],
+) -> StackFrame | None:
+    """The innermost frame of the user's code on a stack, or None. Fills `known` by id."""
+    passed = []
+    user = None
+    while frame_id in frames and frame_id is not None:
+        if frame_id in known:
+            user = known[frame_id]
+            break
+        frame = frames[frame_id]
+        if not is_library(frame.file, user_code):
+            user = frame
+            break
+        # In a damaged file a stack may return to itself: it then has no frame of the user.
+        known[frame_id] = None
+        passed.append(frame_id)
+        frame_id = frame.parent_frame_id
+    known.update(dict.fromkeys(passed, user))
+    return user

@@ -8,9 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .columns.bridge_o import OpNames
 from .columns.dataflow import CONTROL_FLOW
 from .columns.program import NONE, Ints, Mask, NumberedProgram
-from .op_names import Kind, OpNames
+from .names import Kind
 from .runs import followed
 
 # Readers: which results only the optimizer reads.

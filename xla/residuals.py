@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .columns.bridge_o import COPIES, Named, Origins, Values
 from .columns.program import NONE, Ints, Mask
-from .op_names import Kind
-from .origins import COPIES, Named, Origins, Values
+from .names import Kind
 from .passes import BACKWARD, FORWARD, REMATERIALISED
 from .roles import Reads
 from .runs import components, joined

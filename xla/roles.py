@@ -7,10 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .columns.dataflow import Schedule
-from .columns.program import NONE, Ints, Mask
-from .op_names import Kind
-from .origins import (
+from .columns.bridge_o import (
     CONVERTS_OR_RESHAPES,
     COPIES,
     GATHERS,
@@ -22,6 +19,9 @@ from .origins import (
     Values,
     inner_readers,
 )
+from .columns.dataflow import Schedule
+from .columns.program import NONE, Ints, Mask
+from .names import Kind
 from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED, Passes
 from .runs import followed, joined
 

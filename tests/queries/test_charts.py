@@ -14,7 +14,7 @@ from memhouse.queries.reporting.module_spaces import module_buffers
 from memhouse.queries.reporting.page import unbroken
 from memhouse.queries.reporting.treemap import PATHS, owner_tree
 from memhouse.queries.reporting.waterfall import Bar, bars
-from memhouse.xla.op_names import folds
+from memhouse.xla.scopes import folds
 
 from ..support.rounds import rounds
 from ..support.warehouse import reading

@@ -1,0 +1,190 @@
+"""A program with its values and its op_names: the input of the rules for owners, passes, roles."""
+
+from collections.abc import Callable
+from functools import cached_property
+from math import prod
+from typing import Final, NamedTuple
+
+from .analysis import Dataflow
+from .errors import DumpError
+from .names import Kind, OpName, read_op_names
+from .program import NONE, Program
+from .shapes import ArrayShape, Shape, TupleShape, logical_bytes, parse_shape
+
+# These carry the name of their neighbours and compute nothing themselves.
+_NEVER_OWN = frozenset(("while", "conditional", "call", "tuple", "get-tuple-element", "parameter"))
+COPIES: Final = frozenset(("copy", "copy-start"))
+CONVERTS_OR_RESHAPES: Final = frozenset(("convert", "reshape", "transpose"))
+# The result has all elements of the operand, in any order and type.
+KEEPS_ELEMENTS: Final = CONVERTS_OR_RESHAPES | {"bitcast", "copy"}
+# The collectives that compute nothing: their results are arrays of other devices, alone or joined.
+_GATHERS = frozenset(
+    ("all-gather", "all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all")
+)
+# The shape of these is `(operands, results, contexts…)`, that of all-reduce-start the results.
+GATHER_STARTS: Final = frozenset(f"{opcode}-start" for opcode in _GATHERS)
+GATHERS: Final = _GATHERS | GATHER_STARTS
+# More bytes than any machine has.
+_MAX_SIZE = 2**50
+
+
+class NamedProgram:
+    """A program with its values, its op_names and the callers of its computations.
+
+    Attributes:
+        program, flow: the program and its values.
+        op_name: by row.
+        caller: by computation, the first instruction that calls it, see `find_callers`.
+        is_argument: by row, whether it is a parameter of the entry computation.
+        is_fused: by row, whether it is part of a fusion.
+        is_named: by row, whether its op_name is strong.
+        outer_operand: by row of a parameter in a fusion, the fusion's operand that it stands for.
+        owns: by row, whether it computes what its strong op_name says, so that it can own values.
+    """
+
+    def __init__(self, program: Program, flow: Dataflow) -> None:
+        """Raises DumpError if a fusion lacks an operand of its computation."""
+        self.program, self.flow = program, flow
+        self.op_name: list[OpName] = read_op_names(program)
+        self.caller = find_callers(program)
+        self.is_argument = [False] * len(program)
+        for row in program.rows_of(program.entry):
+            self.is_argument[row] = program.parameter_number[row] != NONE
+        is_fusion = [row != NONE and program.opcode[row] == "fusion" for row in self.caller]
+        self.is_fused = [is_fusion[computation] for computation in program.computation]
+        self.outer_operand = {
+            row: program.operand(self.caller[program.computation[row]], number)
+            for row, number in enumerate(program.parameter_number)
+            if number != NONE and self.is_fused[row]
+        }
+        self.is_named = [op_name.kind is Kind.STRONG for op_name in self.op_name]
+        self.owns = [
+            is_named and opcode not in _NEVER_OWN
+            for is_named, opcode in zip(self.is_named, program.opcode, strict=True)
+        ]
+
+    def value_of(self, row: int) -> int:
+        """The value of an instruction's whole result; NONE within fusions, and for row NONE."""
+        return NONE if row == NONE else self.flow.value_of(row)
+
+    def has_weak_name(self, row: int) -> bool:
+        """Whether an instruction has only a wrapper's or a joined name."""
+        return self.op_name[row].kind in (Kind.WEAK, Kind.JOINED)
+
+    def caller_of(self, row: int) -> int:
+        """The instruction that calls an instruction's computation, or NONE."""
+        return self.caller[self.program.computation[row]]
+
+    def named_argument(self, row: int) -> int:
+        """The argument whose op_name an instruction carries; NONE for a constant.
+
+        XLA names constants by the argument that their shape or index is of.
+        """
+        op_name = self.op_name[row]
+        if op_name.kind is not Kind.ARGUMENT or self.program.opcode[row] == "constant":
+            return NONE
+        return self._argument_by_name[op_name]
+
+    @cached_property
+    def _argument_by_name(self) -> dict[OpName, int]:
+        arguments: dict[OpName, int] = {}
+        for row in self.program.rows_of(self.program.entry):
+            if self.is_argument[row]:
+                arguments.setdefault(self.op_name[row], row)
+        return arguments
+
+    def parameter(self, computation: int, number: int, caller: int) -> int:
+        """The row of a computation's parameter. Raises DumpError at the caller if it has none."""
+        row = self._parameters.get((computation, number), NONE)
+        return row if row != NONE else self.program.parameter(computation, number, caller)
+
+    @cached_property
+    def _parameters(self) -> dict[tuple[int, int], int]:
+        program = self.program
+        return {
+            (program.computation[row], number): row
+            for row, number in enumerate(program.parameter_number)
+            if number != NONE
+        }
+
+    @cached_property
+    def bytes(self) -> list[int]:
+        """By row, the bytes of the array without padding; for a tuple, of its largest array."""
+        return self._by_shape(lambda size: size.bytes)
+
+    @cached_property
+    def elements(self) -> list[int]:
+        """By row, how many elements the array has; 0 for a tuple."""
+        return self._by_shape(lambda size: size.elements)
+
+    @cached_property
+    def rank(self) -> list[int]:
+        """By row, the number of the array's dimensions; NONE for a tuple."""
+        return self._by_shape(lambda size: size.rank)
+
+    def _by_shape(self, size: Callable[["_Size"], int]) -> list[int]:
+        by_text = {text: size(facts) for text, facts in self._sizes.items()}
+        return [by_text[text] for text in self.program.shape]
+
+    @cached_property
+    def _sizes(self) -> dict[str, "_Size"]:
+        """By shape. Raises DumpError for a shape that cannot be read, in a fusion, too."""
+        try:
+            return {text: _size(parse_shape(text)) for text in set(self.program.shape)}
+        except ValueError as error:
+            raise DumpError(str(error)) from None
+
+
+class _Size(NamedTuple):
+    bytes: int
+    elements: int
+    rank: int
+
+
+def _size(shape: Shape) -> _Size:
+    if isinstance(shape, ArrayShape):
+        return _Size(array_bytes(shape), array_elements(shape), len(shape.dimensions))
+    return _Size(_largest_bytes(shape), 0, NONE)
+
+
+def _largest_bytes(shape: Shape) -> int:
+    # The parser limits the depth of shapes.
+    if isinstance(shape, TupleShape):
+        return max(map(_largest_bytes, shape.elements), default=0)
+    return array_bytes(shape)
+
+
+def array_bytes(array: ArrayShape) -> int:
+    """An array's bytes without padding; 0 if it has no bound."""
+    try:
+        return min(logical_bytes(array), _MAX_SIZE)
+    except ValueError:
+        return 0
+
+
+def array_elements(array: ArrayShape) -> int:
+    """How many elements an array has; 0 if it has no bound."""
+    return max(0, min(prod(array.dimensions), _MAX_SIZE))
+
+
+def find_callers(program: Program) -> list[int]:
+    """By computation, the first instruction that calls it.
+
+    Fusions, reducers, loops, branches, calls and async computations alike. NONE for the entry
+    and for a computation that the entry does not reach, so that callers never form a cycle.
+    """
+    callers = [NONE] * len(program.first)
+    for row, calls in sorted(program.calls.items()):
+        for _, computation in calls:
+            if callers[computation] == NONE and computation != program.entry:
+                callers[computation] = row
+    callees: list[list[int]] = [[] for _ in callers]
+    for computation, row in enumerate(callers):
+        if row != NONE:
+            callees[program.computation[row]].append(computation)
+    reached, stack = {program.entry}, [program.entry]
+    while stack:
+        computations = callees[stack.pop()]
+        reached.update(computations)
+        stack += computations
+    return [row if number in reached else NONE for number, row in enumerate(callers)]

@@ -1,0 +1,177 @@
+"""The owner of every array of a program."""
+
+from dataclasses import dataclass
+
+from ..named_program import COPIES
+from ..program import NONE
+from ..values import Values
+from .candidates import BECOMES, FUSED, MOVED, OWN, READ, WEAK, Search
+from .chains import ChainEnds
+from .readers import Readers
+from .rules import OwnerRules
+
+
+@dataclass
+class Owners:
+    """The owners of values, by value.
+
+    Attributes:
+        row: the instruction that owns the value; NONE if no rule names one.
+        rule: the rule that names it, one of RULES; None without an owner.
+        source: the value that it is a copy, a part or another type of, or that enters the loop
+            that carries it; itself if none.
+    """
+
+    row: list[int]
+    rule: list[str | None]
+    source: list[int]
+
+
+def find_owners(values: Values, alias_set: list[int], readers: Readers) -> Owners:
+    """The owner of every array; the table of a tuple has none.
+
+    Args:
+        alias_set: by value, the smallest number of the values that must share memory with it.
+    """
+    rules = OwnerRules(values)
+    search = Search(rules.find_candidates(), rules.fills.is_fill, rules.loop_phis)
+    owners = _Owners(rules, readers, search, alias_set)
+    owners.own_fills()
+    owners.own_iotas()
+    owners.own_copies_of_fills()
+    source = [rules.buffers.rearranged_from[value] for value in range(len(values))]
+    return Owners(owners.row, owners.rule, source)
+
+
+class _Owners:
+    """The owners so far, and the rules for values whose search ended at a fill or at an iota."""
+
+    def __init__(
+        self,
+        rules: OwnerRules,
+        readers: Readers,
+        search: Search,
+        alias_set: list[int],
+    ) -> None:
+        self._rules, self._values, self._named = rules, rules.values, rules.named
+        self._readers, self._alias_set = readers, alias_set
+        self._search = search
+        self.row = list(search.owner)
+        self.rule: list[str | None] = [
+            None if row == NONE else rule
+            for row, rule in zip(search.owner, search.rule, strict=True)
+        ]
+        # By alias set, the owner of its first value that has one.
+        self._owner_of_set: dict[int, int] = {}
+        for value, row in enumerate(self.row):
+            if row != NONE:
+                self._owner_of_set.setdefault(alias_set[value], row)
+        self._unnamed_sources = ChainEnds(self._unnamed_source)
+
+    def _set(self, value: int, row: int, rule: str | None) -> None:
+        self.row[value] = row
+        self.rule[value] = None if row == NONE else rule
+
+    def _later_owner(self, value: int) -> int:
+        """The owner of a value that shares the buffer and is no fill, or NONE."""
+        return self._owner_of_set.get(self._alias_set[value], NONE)
+
+    def own_fills(self) -> None:
+        """Set the owners of fills."""
+        for value, is_fill in enumerate(self._rules.fills.is_fill):
+            if is_fill:
+                self._set(value, *self._owner_of_fill(value))
+
+    def _owner_of_fill(self, value: int) -> tuple[int, str]:
+        """The owner of a fill and the rule.
+
+        It is the owner of a value written into the buffer later, else a name, of the fill or of
+        what it repeats, else the first reader.
+        """
+        row = self._values.row[value]
+        if (owner := self._later_owner(value)) != NONE:
+            return owner, BECOMES
+        name, rule = self._name_of_fill(value)
+        if name != NONE:
+            return name, rule
+        if (upstream := self._upstream_name(value)) != NONE:
+            return upstream, MOVED
+        if self._named.owns[row]:
+            return row, OWN
+        if (reader := self._readers.first_reader(value)) != NONE:
+            return reader, READ
+        return (row if self._named.has_weak_name(row) else NONE), WEAK
+
+    def _name_of_fill(self, value: int) -> tuple[int, str]:
+        """The instruction that names a fill, or NONE, and the rule.
+
+        A name inside of a fusion comes first. A copy carries the name of its reader, and a
+        constant inside of a fusion that of any of its readers, so that these names do not count.
+        """
+        named, values, fusions = self._named, self._values, self._rules.fusions
+        row, opcode = values.row[value], values.opcode[value]
+        if opcode in COPIES:
+            return NONE, OWN
+        if value in fusions.root:
+            inner = fusions.computing[fusions.root[value]]
+            if named.owns[inner] and named.program.opcode[inner] != "constant":
+                is_its_own = named.owns[row] and values.is_single(value)
+                return inner, OWN if is_its_own else FUSED
+        return (row if named.owns[row] else NONE), OWN
+
+    def _unnamed_source(self, value: int) -> int:
+        """What a fill repeats if the fill is nameless; else the fill itself."""
+        is_constant = self._values.opcode[value] == "constant"
+        if not is_constant and self._name_of_fill(value)[0] != NONE:
+            return value
+        return self._rules.fills.repeated(value)
+
+    def _upstream_name(self, value: int) -> int:
+        """The first name between a fill and the constant that it repeats, or NONE.
+
+        The constant's own name does not count, because XLA shares constants.
+        """
+        source = self._unnamed_sources[value]
+        if self._values.opcode[source] == "constant":
+            return NONE
+        return self._name_of_fill(source)[0]
+
+    def own_iotas(self) -> None:
+        """Set the owners of nameless iotas: as they compute from nothing, the first reader owns."""
+        for value, row in enumerate(self.row):
+            if row == NONE and self._is_iota(value):
+                self._set(value, self._reader_of_iota(value), READ)
+
+    def _is_iota(self, value: int) -> bool:
+        row = self._rules.fusions.root.get(value, self._values.row[value])
+        return self._named.program.opcode[row] == "iota"
+
+    def _reader_of_iota(self, iota: int) -> int:
+        """The first named reader of a value, or NONE.
+
+        If all readers are nameless, it is the first reader of what these define, and so on.
+        """
+        level, visited = {iota}, {iota}
+        while level:
+            readers = {self._readers.first_reader(value) for value in level} - {NONE}
+            if readers:
+                return min(readers)
+            level = {result for value in level for result in self._readers.results(value)}
+            level -= visited
+            visited |= level
+        return NONE
+
+    def own_copies_of_fills(self) -> None:
+        """Set the owners of values whose search ended at a fill.
+
+        It is the owner of a value written into the buffer later, else the fill's.
+        """
+        for value, fill in enumerate(self._search.fill):
+            if fill in (NONE, value):
+                continue
+            owner = self._later_owner(value)
+            inherited: str | None = BECOMES
+            if owner == NONE:
+                owner, inherited = self.row[fill], self.rule[fill]
+            rule = self._search.rule[value]
+            self._set(value, owner, inherited if rule == OWN or inherited == WEAK else rule)

@@ -1,0 +1,72 @@
+"""The shapes of a program's values, and the operands that they come from."""
+
+from functools import cached_property
+
+from .named_program import GATHER_STARTS, NamedProgram, array_bytes, array_elements
+from .program import NONE, ShapeIndex
+from .shapes import ArrayShape
+
+
+class Values:
+    """Facts about the values of a program, by value.
+
+    Attributes:
+        row: the defining instruction.
+        opcode: of the defining instruction.
+        array: the shape of the array; None for the table of a tuple.
+    """
+
+    def __init__(self, named: NamedProgram) -> None:
+        self.named = named
+        flow = named.flow
+        slots, shapes = flow.slots, named.program.shape
+        self.row = flow.row
+        self.opcode = [named.program.opcode[row] for row in flow.row]
+        self.array: list[ArrayShape | None] = []
+        self._index: list[ShapeIndex] = []
+        for row, slot in zip(flow.row, flow.defined_at, strict=True):
+            tree = slots.trees[shapes[row]]
+            place = slot - slots.start[row]
+            self.array.append(tree.arrays[place])
+            self._index.append(tree.indices[place])
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def is_single(self, value: int) -> bool:
+        """Whether the value is the whole result of its instruction."""
+        return not self._index[value] and self.array[value] is not None
+
+    def element(self, value: int) -> int:
+        """The number of the instruction's result, and of the operand that belongs to it.
+
+        0 for an instruction with one result. Element 0 of an `all-gather-start` holds the
+        operands, element 1 the results: there it is the number within one of these.
+        """
+        index = self._index[value]
+        if self.opcode[value] in GATHER_STARTS:
+            index = index[1:]
+        return index[0] if index else 0
+
+    def is_context(self, value: int) -> bool:
+        """Whether an asynchronous operation keeps its state in the value."""
+        index = self._index[value]
+        if not index or index[0] < 2:
+            return False
+        opcode = self.opcode[value]
+        return opcode.endswith("-start") and opcode != "all-reduce-start"
+
+    def operand(self, value: int, number: int) -> int:
+        """The value of an operand of the defining instruction; NONE if it has no such operand."""
+        operands = self.named.program.operands[self.row[value]]
+        return self.named.value_of(operands[number]) if number < len(operands) else NONE
+
+    @cached_property
+    def bytes(self) -> list[int]:
+        """The bytes of each array without padding; 0 for a tuple."""
+        return [0 if array is None else array_bytes(array) for array in self.array]
+
+    @cached_property
+    def elements(self) -> list[int]:
+        """How many elements each array has; 0 for a tuple."""
+        return [0 if array is None else array_elements(array) for array in self.array]
