@@ -35,11 +35,12 @@ from ..xla.columns.program import (
     combined,
     number_program,
 )
-from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
+from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, follow
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.owners.candidates import RULES
 from ..xla.parts import Parts as PlainParts
+from ..xla.pass_programs import is_forwarding
 from ..xla.passes import PASSES
 from ..xla.program_id import program_id
 from ..xla.roles import ROLES, idle_stretches, last_uses
@@ -756,7 +757,7 @@ def _pass_rows(parts: Parts, module: Module) -> Rows:
     rows, events, unread = follow(parts.pass_texts, names)
     module.unread_passes = [f"{text.step} ({text.compiler_pass or 'the last'})" for text in unread]
     tables = {
-        "passes": module_rows("passes", rows),
+        "passes": module_rows("passes", [row._asdict() for row in rows]),
         "buffer_passes": module_rows(
             "buffer_passes",
             [
@@ -782,7 +783,7 @@ def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[s
         return [], []
     place, size = at_peak(tables, alone)
     order = np.argsort(-size, kind="stable")
-    order = order[(place[order] != NONE) & (size[order] >= LEAST_SHARE * size.sum())]
+    order = order[(place[order] != NONE) & (size[order] >= MIN_SHARE * size.sum())]
     values = tables["values"].take(pa.array(place[order]))
     of_module = tables["instructions"]
     if "opcode" not in of_module.column_names:
@@ -803,7 +804,7 @@ def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[s
             strict=True,
         )
         if opcode not in (None, "parameter")
-    ][:MOST_BUFFERS]
+    ][:MAX_BUFFERS]
     return [value for value, _ in kept], [name for _, name in kept]
 
 

@@ -25,8 +25,9 @@ from ...xla.columns.parts import (
     UsedValues,
     with_space_names,
 )
-from ...xla.compiler_passes import PassProgram, PassText
+from ...xla.compiler_passes import PassText
 from ...xla.errors import DumpError
+from ...xla.pass_programs import PassProgram
 from .. import formats
 from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
