@@ -11,7 +11,7 @@ from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import contradictions, difference, disagreements, match_live_ranges
 from ..xla.attribution import Attribution, attribute
 from ..xla.columns.bridge import plain_analysis, plain_program
-from ..xla.columns.bridge_e import at_peak, main_memory, memory_tables, peak_parts
+from ..xla.columns.bridge_e import at_peak, completed, main_memory, memory_tables, peak_parts
 from ..xla.columns.bridge_o import with_own_lines
 from ..xla.columns.bridge_w import kernel_parts, plain_parts, skeleton, work_columns
 from ..xla.columns.liveness import derive_all
@@ -37,7 +37,6 @@ from ..xla.columns.program import (
 )
 from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, follow
 from ..xla.errors import DumpError
-from ..xla.estimate import completed
 from ..xla.owners.candidates import RULES
 from ..xla.parts import Parts as PlainParts
 from ..xla.pass_programs import is_forwarding

@@ -1,14 +1,24 @@
 """Arrow tables from and to the plain functions of figures, until the rows are plain too."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..complete import complete
 from ..figures import MemoryFigures, OccupancyStep, SpaceMemory, memory_figures
-from ..parts import Allocation, AssignedValue, BufferAssignment
+from ..parts import (
+    Allocation,
+    AssignedValue,
+    BufferAssignment,
+    LiveRange,
+    PeakValue,
+    Position,
+    Use,
+)
 from ..peak_parts import (
     BufferLabels,
     PeakBuffer,
@@ -19,6 +29,12 @@ from ..peak_parts import (
 from ..peak_parts import peak_parts as group_peak
 from ..runs import ints, places_of
 from ..shifts import Divided, Shifts
+from .bridge_d import Derived, of_analysis
+from .bridge_w import plain_parts
+from .parts import BufferAssignment as ArrowAssignment
+from .parts import LiveRange as ArrowLiveRange
+from .parts import Parts
+from .parts import UsedValues as ArrowUsedValues
 from .program import NONE, Ints
 
 _INT32 = {"memory_space", "start_time", "peak_time", "peak_instruction_id", "part", "buffers"}
@@ -55,6 +71,79 @@ def _table(kind: Any, rows: list[Any]) -> pa.Table:
 def _ranges(table: pa.Table) -> dict[int, tuple[int, int]]:
     columns = (table[name].to_pylist() for name in ("value_id", "start_time", "end_time"))
     return {value: (start, end) for value, start, end in zip(*columns, strict=True)}
+
+
+def completed(
+    parts: Parts, derived: Derived, *, platform: str | None = None
+) -> tuple[Parts, Derived, str | None]:
+    """As `xla.complete.complete`."""
+    if parts.hlo is None:
+        return parts, derived, None
+    plain, analysis, why_not = complete(plain_parts(parts), derived.analysis, platform)
+    if analysis is not derived.analysis:
+        derived = of_analysis(derived.program, analysis)
+    assignment, used, ranges = plain.assignment, plain.used_values, plain.live_ranges
+    if parts.buffer_assignment is None and assignment is not None:
+        parts = replace(
+            parts,
+            buffer_assignment=ArrowAssignment(
+                _arrow_table(Allocation, assignment.allocations),
+                _arrow_table(AssignedValue, assignment.values),
+                assignment.origin,
+                assignment.peak_high,
+            ),
+        )
+    if parts.used_values is None and used is not None:
+        parts = replace(
+            parts,
+            used_values=ArrowUsedValues(
+                used.total_bytes,
+                _arrow_table(AssignedValue, used.values).select(list(AssignedValue._fields[:5])),
+                _arrow_table(Position, used.positions),
+                _arrow_table(Use, used.uses),
+                origin=used.origin,
+            ),
+        )
+    if parts.live_range is None and ranges is not None:
+        times = pa.array(range(len(ranges.schedule)), pa.int32())
+        peak = _arrow_table(PeakValue, ranges.peak)
+        rank = pa.array(range(len(ranges.peak)), pa.int64())
+        parts = replace(
+            parts,
+            live_range=ArrowLiveRange(
+                len(ranges.schedule),
+                pa.table(
+                    {
+                        "schedule_time": times,
+                        "instruction": pa.array(ranges.schedule, pa.large_string()),
+                    }
+                ),
+                _arrow_table(LiveRange, ranges.ranges),
+                ranges.peak_time,
+                peak.add_column(0, "rank", rank),
+                ranges.origin,
+            ),
+        )
+    return parts, derived, why_not
+
+
+_TEXT = {"shape", "element_type", "instruction", "shape_index", "operand_shape_index"} | {
+    "parameter_shape_index"
+}
+
+
+def _arrow_table(kind: Any, rows: list[Any]) -> pa.Table:
+    columns = {}
+    for place, name in enumerate(kind._fields):
+        if name in _TEXT:
+            type_ = pa.large_string()
+        elif name.startswith(("is_", "maybe_")):
+            type_ = pa.bool_()
+        else:
+            is_large = name.endswith("_bytes") or name == "address"
+            type_ = pa.int64() if is_large else pa.int32()
+        columns[name] = pa.array([row[place] for row in rows], type_)
+    return pa.table(columns)
 
 
 def memory_tables(
