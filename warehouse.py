@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from .ingest.batches import Workers
 from .ingest.doctor import Examination, examine
 from .ingest.fit import Fit
 from .ingest.fit_answer import answer
@@ -21,6 +20,7 @@ from .ingest.record_program import record_run, recorded
 from .ingest.sources.compiled import program_of
 from .ingest.sources.files import exists, local_path
 from .ingest.sources.program import Program
+from .ingest.workers import Workers
 from .queries.advise import advise as _advise
 from .queries.arguments import check_labels, parse_device_memory, parse_size
 from .queries.buffers import buffers as _buffers

@@ -19,12 +19,12 @@ from ..schema.errors import UsageError, WarehouseBusyError
 from ..schema.readable import human_bytes
 from ..schema.stores.duckdb import Store
 from . import fit_worker
-from .batches import Workers
 from .fit_axes import Asked, Combination, Value
 from .fit_compiler import ASK_AGAIN_SECONDS, EndedError, Lane
 from .fit_search import RECOMPUTES_ABOVE, WORK_TOLERANCE, Sized, next_size
 from .pipeline import ingest
 from .sources.lowered import dump_options, forget_folder
+from .workers import Workers
 
 _T = TypeVar("_T")
 Outcome = Literal["fits", "too large", "refused", "given up", "failed"]

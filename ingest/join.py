@@ -8,12 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..schema.arrow import module_rows, module_schema
-from ..xla.agreement import Contradiction, agrees, contradictions, difference, disagreements
+from ..xla.agreement import contradictions, difference, disagreements, match_live_ranges
 from ..xla.attribution import Attribution, attribute
+from ..xla.columns.bridge import plain_analysis, plain_program
 from ..xla.columns.bridge_o import with_own_lines
+from ..xla.columns.bridge_r import AttributedValues, instruction_columns, scopes_table
+from ..xla.columns.bridge_w import kernel_parts, plain_parts, skeleton, work_columns
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
-    LIVE_RANGE,
     HloAttributes,
     HloText,
     LiveRange,
@@ -27,7 +29,6 @@ from ..xla.columns.parts import (
 from ..xla.columns.program import (
     NONE,
     Ints,
-    Mask,
     Names,
     NumberedProgram,
     combined,
@@ -37,265 +38,12 @@ from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwardi
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.figures import memory_tables
-from ..xla.kernels import placed_parts
-from ..xla.owners.candidates import RULES
-from ..xla.passes import PASSES
+from ..xla.parts import Parts as PlainParts
 from ..xla.peak_parts import at_peak, main_memory, peak_parts
-from ..xla.program_id import program_ids_of, skeleton_id_of
-from ..xla.roles import ROLES, idle_stretches, last_uses
+from ..xla.program_id import program_id
 from ..xla.runs import rows_of
 from ..xla.shifts import Divided, Shifts
-from ..xla.traits import traits_of
-from ..xla.work import work_of
-from .modules import Module, Rows
-
-# The lives of values in temp allocations.
-
-
-@dataclass(frozen=True)
-class Lives:
-    """Of each value of a module: its live range, and the peak time of its memory space.
-
-    `counts` marks the values that lie in a temp allocation and have a live range.
-    """
-
-    start: Ints
-    end: Ints
-    peak: Ints
-    counts: Mask
-
-
-def lives_of(values: pa.Table, ranges: pa.Table, allocations: pa.Table, figures: pa.Table) -> Lives:
-    """The lives of a module's values.
-
-    `ranges` has value_id, start_time and end_time; `allocations` allocation_index and is_temp;
-    `figures` memory_space and peak_time.
-    """
-    at = rows_of(ranges["value_id"], values["value_id"])
-    start, end = (_or_none(ranges[name].take(at)) for name in ("start_time", "end_time"))
-    temps = allocations["allocation_index"].filter(allocations["is_temp"]).combine_chunks()
-    is_temp = pc.is_in(values["allocation_index"], value_set=temps)
-    place = pc.index_in(values["memory_space"], value_set=figures["memory_space"].combine_chunks())
-    peak = _or_none(figures["peak_time"].take(place))
-    counts = (start != NONE) & is_temp.to_numpy()
-    return Lives(start, end, peak, counts)
-
-
-def _or_none(column: pa.ChunkedArray) -> Ints:
-    found: Ints = pc.fill_null(column, NONE).to_numpy().astype(np.int64)
-    return found
-
-
-# Which value an allocation is for, where it holds others too: XLA reuses outputs as scratch.
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Of each value: whether it is an argument of the program, and part of its result."""
-
-    is_argument: Mask
-    lives_out: Mask
-
-
-def ends_of(attribution: Attribution, number: Ints) -> Ends:
-    """What the HLO text says; `number` is each value's number there, NONE if it has none."""
-    has = number != NONE
-    return Ends(attribution.is_argument[number] & has, attribution.lives_out[number] & has)
-
-
-def guessed_ends(
-    values: pa.Table, instructions: pa.Table, ranges: pa.Table | None, live_range: LiveRange | None
-) -> Ends:
-    """Without HLO text: parameters are taken for arguments, what lives until the end for results.
-
-    `instructions` are by instruction_id, `ranges` the live ranges by value_id.
-    """
-    is_argument = lives_out = np.zeros(len(values), bool)
-    if "opcode" in instructions.column_names and len(values):
-        opcode = instructions["opcode"].take(values["instruction_id"].combine_chunks())
-        is_argument = pc.fill_null(pc.equal(opcode, "parameter"), False).to_numpy()
-    if ranges is not None and live_range is not None:
-        at_end = pc.equal(ranges["end_time"], live_range.schedule_length)
-        ids = ranges["value_id"].filter(at_end).combine_chunks()
-        lives_out = pc.is_in(values["value_id"], value_set=ids).to_numpy()
-    return Ends(is_argument, lives_out)
-
-
-def shown_values(allocations: pa.Table, values: pa.Table, ends: Ends) -> pa.Int32Array:
-    """The value that each allocation is for, null for temps and where there is none.
-
-    An argument's allocation is for the argument, an output's for what lives out, a constant's
-    for the constant; of several such values for the largest array. `allocations` and `values`
-    have the columns of the warehouse.
-    """
-    place = pc.index_in(
-        values["allocation_index"], value_set=allocations["allocation_index"].combine_chunks()
-    )
-    held = np.flatnonzero(pc.is_valid(place).to_numpy())
-    at = place.drop_null().to_numpy()
-    shared = pc.or_(allocations["is_temp"], allocations["is_thread_local"]).to_numpy()
-    held, at = held[~shared[at]], at[~shared[at]]
-    of_argument = allocations["is_parameter"].to_numpy()[at]
-    of_output = allocations["maybe_live_out"].to_numpy()[at]
-    fits = np.where(of_argument, ends.is_argument[held], ~of_output | ends.lives_out[held])
-    is_array = pc.is_valid(values["element_type"]).to_numpy()[held]
-    size = values["size_bytes"].to_numpy()[held]
-    number = values["value_id"].to_numpy()[held]
-    order = np.lexsort((number, -size, ~is_array, ~fits, at))
-    owner, first = np.unique(at[order], return_index=True)
-    found = np.full(len(allocations), -1)
-    found[owner] = number[order[first]]
-    return pa.array(found, pa.int32(), mask=found < 0)
-
-
-# An attribution as columns and rows of the warehouse's tables.
-
-
-def numbers_of(attribution: Attribution, values: pa.Table) -> Ints:
-    """The number in the dataflow of each of a module's values; NONE where the text has none.
-
-    `values` has the columns instruction_id and shape_index.
-    """
-    derived = attribution.derived
-    slots, defined_at = derived.dataflow.slots, derived.dataflow.defined_at
-    indices = slots.trees.index_texts
-    width = len(indices)
-    ours = slots.instruction[defined_at] * width + slots.trees.index[slots.node[defined_at]]
-    codes = pc.index_in(values["shape_index"], value_set=pa.array(indices, pa.large_string()))
-    known = pc.is_valid(codes).to_numpy()
-    rows = values["instruction_id"].to_numpy().astype(np.int64)
-    theirs = rows * width + pc.fill_null(codes, 0).to_numpy()
-    order = np.argsort(ours)
-    at = np.minimum(np.searchsorted(ours, theirs, sorter=order), max(len(ours) - 1, 0))
-    found = known & (ours[order[at]] == theirs) if len(ours) else np.zeros(len(theirs), bool)
-    return np.where(found, order[at] if len(ours) else NONE, NONE)
-
-
-def instruction_columns(attribution: Attribution, count: int) -> dict[str, pa.Array]:
-    """The columns scope_id and pass of `count` instructions, those of the text first."""
-    passes = attribution.passes.codes.astype(np.int64)
-    return {
-        "scope_id": _padded(attribution.scope, count),
-        "pass": _texts(_padded(passes, count), PASSES),
-    }
-
-
-def value_columns(attribution: Attribution, values: pa.Table, number: Ints) -> dict[str, pa.Array]:
-    """The columns of `values` that an attribution gives; `number` is that of `numbers_of`."""
-    value_id = values["value_id"].to_numpy()
-    # The id of a set is the smallest of its values that the module has.
-    alias_set = _taken(attribution.derived.liveness.alias_set, number)
-    smallest = np.full(len(attribution.derived.dataflow) + 1, np.iinfo(np.int32).max)
-    np.minimum.at(smallest, alias_set, value_id)
-    last_use = last_uses(attribution.touches, len(attribution.derived.dataflow))
-    if not attribution.is_scheduled:
-        last_use[:] = NONE
-    origins = attribution.origins
-    return {
-        "origin_instruction_id": _known(_taken(origins.instruction, number)),
-        "origin_rule": _texts(_known(_taken(origins.rule, number)), RULES),
-        "pass": _texts(_known(_taken(attribution.value_pass, number)), PASSES),
-        "role": _texts(_known(_taken(attribution.roles, number)), ROLES),
-        "alias_set": _known(np.where(alias_set == NONE, NONE, smallest[alias_set])),
-        "residual_id": _known(_taken(attribution.residuals.of, number)),
-        "last_use_time": _known(_taken(last_use, number)),
-    }
-
-
-def buffer_tables(
-    attribution: Attribution, values: pa.Table, number: Ints, lives: Lives
-) -> dict[str, pa.Table]:
-    """The rows of `alias_sets` and `residuals`: of values in temp allocations that have a life.
-
-    `values` has the columns value_id, size_bytes, alias_set and residual_id.
-    """
-    alias_set, residual = (
-        pc.fill_null(values[name], NONE).to_numpy().astype(np.int64)
-        for name in ("alias_set", "residual_id")
-    )
-    found, owner = attribution.residuals, attribution.origins.instruction
-    set_rows, _ = _stretches(attribution, values, number, lives, alias_set)
-    # A buffer may also hold what the backward pass makes: that is not the residual.
-    is_made = _taken(owner, number) == _taken(owner, _taken(found.value, residual))
-    residual_rows, of = _stretches(attribution, values, number, lives, residual, is_made)
-    names = {"group": "alias_set"}
-    alias_sets = pa.table({names.get(name, name): column for name, column in set_rows.items()})
-    residuals = pa.table(
-        {
-            "residual_id": residual_rows.pop("group"),
-            "layers": pa.array(found.layers[of], pa.int32()),
-            "made_instruction_id": _known(owner[found.value[of]]),
-            "read_instruction_id": _known(found.reader[of]),
-            **residual_rows,
-        }
-    )
-    return {"alias_sets": alias_sets, "residuals": residuals}
-
-
-def _stretches(
-    attribution: Attribution,
-    values: pa.Table,
-    number: Ints,
-    lives: Lives,
-    group: Ints,
-    first: Mask | None = None,
-) -> tuple[dict[str, pa.Array], Ints]:
-    """A row for each group of values: its largest value, its life, when it is idle.
-
-    The value is one of those that are `first`, if the group has such.
-    """
-    held = np.flatnonzero(lives.counts & (group != NONE) & (number != NONE))
-    groups, place = np.unique(group[held], return_inverse=True)
-    start, end = np.full(len(groups), np.iinfo(np.int32).max), np.zeros(len(groups), np.int64)
-    np.minimum.at(start, place, lives.start[held])
-    np.maximum.at(end, place, lives.end[held])
-    is_later = np.zeros(len(held), bool) if first is None else ~first[held]
-    by_size = np.lexsort((held, -values["size_bytes"].to_numpy()[held], is_later, place))
-    largest = held[by_size[np.searchsorted(place[by_size], np.arange(len(groups)))]]
-    of = np.full(len(attribution.derived.dataflow), NONE)
-    of[number[held]] = place
-    # What lives out is not read after the program's last instruction.
-    derived = attribution.derived
-    program = derived.program
-    of_program = program.program_of[derived.dataflow.instruction[number[largest]]]
-    last = np.minimum(end, derived.schedule.span_end[program.entries][of_program] - 1)
-    idle = idle_stretches(attribution.touches, of, last, lives.peak[largest])
-    rows = {
-        "group": groups,
-        "value_id": values["value_id"].to_numpy()[largest],
-        "start_time": start,
-        "end_time": end,
-        "idle_start_time": idle.start,
-        "idle_end_time": idle.end,
-        "peak_idle_time": idle.at_peak,
-    }
-    return {name: pa.array(column, pa.int32()) for name, column in rows.items()}, groups
-
-
-def _taken(column: Ints, number: Ints) -> Ints:
-    """The column's entries at these numbers; NONE at NONE."""
-    found: Ints = np.append(column, NONE)[number]
-    return found
-
-
-def _known(column: Ints) -> pa.Array:
-    return pa.array(column, pa.int32(), mask=column == NONE)
-
-
-def _counts(column: Ints) -> pa.Array:
-    return pa.array(column, pa.int64(), mask=column == NONE)
-
-
-def _padded(column: Ints, count: int) -> pa.Array:
-    """The column with nulls for NONE and at its end."""
-    rest = np.full(count - len(column), NONE)
-    return _known(np.concatenate([column, rest]))
-
-
-def _texts(codes: pa.Array, texts: tuple[str, ...]) -> pa.Array:
-    """Numbers as texts."""
-    return pa.DictionaryArray.from_arrays(codes, pa.array(texts, pa.large_string()))
-
+from .rows import Module, Rows
 
 # The elements of tuples that the HLO text leaves out: their names and places, as dumped.
 #
@@ -536,7 +284,7 @@ def work_out(told: Told) -> WorkedOut:
     attribution = no_owners = None
     try:
         # Whose memory values are does not depend on the schedule, only on what computes them.
-        attribution = attribute(hlo, derived, is_scheduled=is_scheduled)
+        attribution = attribute(plain_analysis(derived, hlo), is_scheduled=is_scheduled)
     except DumpError as error:
         no_owners = str(error)
     whole = program if completes else None
@@ -594,18 +342,17 @@ def _modules(
     Raises DumpError if one of several is at odds with itself.
     """
     values = _values(parts, names)
-    ranges, lost = _live_ranges(parts.live_range, values, names)
+    ranges = _live_ranges(parts.live_range, values, names)
     tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names, mine)}
     # What has no numbers to shift.
     divided: dict[str, Divided] = {}
-    number = None
+    attributed = AttributedValues(attribution, values, names)
     if attribution is not None and len(values):
-        number = numbers_of(attribution, values)
-        values = _with(values, value_columns(attribution, values, number))
+        values = _with(values, attributed.columns())
     if attribution is not None:
         columns = instruction_columns(attribution, len(names.unique))
         tables["instructions"] = _with(tables["instructions"], columns)
-        tables["scopes"] = attribution.scopes
+        tables["scopes"] = scopes_table(attribution)
     if len(values):
         tables["values"] = values
     if parts.used_values is not None:
@@ -617,15 +364,15 @@ def _modules(
         peaks = [each.live_range.peak for each in of_each if each.live_range is not None]
         divided["reported_peak"] = Divided.of(peaks)
     if parts.hlo is not None:
-        tables |= _hlo_tables(parts.hlo, names, tables["instructions"])
+        tables |= _hlo_tables(parts.hlo, names)
         texts = [each.hlo for each in of_each if each.hlo is not None]
         divided["computations"] = Divided.of([hlo.computations for hlo in texts])
         divided["entry_shapes"] = Divided.of(
             [pa.table({}) if hlo.entry_shapes is None else hlo.entry_shapes for hlo in texts]
         )
-    contradicting = contradictions(parts, names, ranges, lost)
-    if contradicting and len(of_each) > 1:
-        raise DumpError(contradicting[0].message)
+    dumped = plain_parts(parts)
+    live_ranges, unmatched = match_live_ranges(dumped)
+    contradicting = contradictions(dumped, live_ranges, unmatched)
     if parts.totals is not None:
         rows: list[dict[str, object]] = [
             {"memory_space": space, "total_bytes": size} for space, size in parts.totals.items()
@@ -639,11 +386,9 @@ def _modules(
         complete = not contradicting and parts.buffer_assignment.is_whole
         ranges = ranges if complete else None
         allocations = parts.buffer_assignment.allocations
-        if attribution is not None and number is not None:
-            ends = ends_of(attribution, number)
-        else:
-            ends = guessed_ends(values, tables["instructions"], ranges, parts.live_range)
-        shown = shown_values(allocations, values, ends)
+        shown = attributed.of_allocations(
+            allocations, tables["instructions"], ranges, parts.live_range
+        )
         tables |= memory_tables(
             allocations.append_column("value_id", shown),
             values,
@@ -658,12 +403,11 @@ def _modules(
         )
         if (
             attribution is not None
-            and attribution.is_scheduled
-            and number is not None
+            and attribution.accesses is not None
+            and len(values)
             and ranges is not None
         ):
-            lives = lives_of(values, ranges, tables["allocations"], tables["module_memory"])
-            tables |= buffer_tables(attribution, values, number, lives)
+            tables |= attributed.buffer_tables(tables, ranges)
     if "residual_id" in values.column_names:
         tables["values"] = _with_known_residuals(values, tables.get("residuals"))
     spaces = shifts.joined([memory_spaces(*each) for each in zip(of_each, platforms, strict=True)])
@@ -671,15 +415,15 @@ def _modules(
     for name in _IN_SPACES & tables.keys():
         tables[name] = with_spaces(tables[name], spaces)
     if attribution is not None:
-        divided["traits"] = traits_of(attribution, tables, shifts)
+        divided["traits"] = Divided.of([attributed.traits(tables, names, shifts)])
     if ranges is not None and "module_memory" in tables:
         peak = peak_parts(tables, shifts)
         if peak is not None:
             divided["peak_parts"] = peak
     headers = [_header(each) for each in of_each]
     header = headers[0]
-    if attribution is not None and attribution.derived.assumed:
-        header["assumed"] = opcode_counts(attribution.derived.assumed)
+    if attribution is not None and attribution.analysis.assumed:
+        header["assumed"] = opcode_counts(attribution.analysis.assumed)
         if header["origin"] == "derived":
             header["origin"] = "estimated"
     for each, own in zip(of_each, headers, strict=True):
@@ -687,57 +431,54 @@ def _modules(
             is_unscheduled = each.buffer_assignment is not None and each.buffer_assignment.peak_high
             own["grade"] = 2 if is_unscheduled else int(own["origin"] == "estimated")
     differs = None
-    if attribution is not None and number is not None:
-        differs = _difference(parts, attribution, number, tables)
+    if attribution is not None and len(values):
+        differs = _difference(parts, dumped, attribution)
         headers = [own | {"liveness_difference": differs} for own in headers]
     if program is not None and not contradicting:
-        assignment = parts.buffer_assignment
-        allocations = assignment.allocations if assignment is not None else None
-        program_ids = program_ids_of(program, shifts, allocations, values, ranges)
-        for own, program_id in zip(headers, program_ids, strict=True):
-            own["program_id"] = program_id
-        if len(of_each) > 1 and (differs is not None or None in program_ids):
-            raise DumpError("a program is at odds with its text")
-    if program is not None and parts.hlo is not None:
-        work = work_of(
-            program,
-            shifts.joined([hlo.attributes().loop_facts for hlo in texts]),
+        headers[0]["program_id"] = program_id(
+            plain_program(program, parts.hlo),
+            dumped.assignment,
+            None if ranges is None else live_ranges,
         )
-        for own, total, unknown in zip(headers, work.total_flops, work.unknown_loops, strict=True):
-            own |= {"flops": total, "unknown_loops": unknown}
-        flops = np.append(work.flops, np.full(len(names.unique) - len(program), NONE))
-        tables["instructions"] = _with(tables["instructions"], {"flops": _counts(flops)})
-        tables["calls"] = _with(tables["calls"], {"trip_count": _counts(work.trip_count)})
+    if program is not None and parts.hlo is not None:
+        work, flops, trip_counts = work_columns(program, parts.hlo, len(names.unique))
+        headers[0] |= {"flops": work.total_flops, "unknown_loops": work.unknown_loops}
+        tables["instructions"] = _with(tables["instructions"], {"flops": flops})
+        tables["calls"] = _with(tables["calls"], {"trip_count": trip_counts})
         computations, starts = divided["computations"]
-        executed = _with(computations, {"executions": pa.array(work.executions)})
+        executed = _with(computations, {"executions": pa.array(work.executions, pa.int64())})
         divided["computations"] = Divided(executed, starts)
-    may_disagree = len(of_each) == 1 or program is None or _any_disagrees(program, tables)
+    messages = _disagreements(parts, dumped, names, program)
+    if differs is not None:
+        messages.insert(0, differs)
     divided |= {name: shifts.divided(table) for name, table in tables.items()}
-    together = Rows({name: each for name, each in divided.items() if len(each.table)})
-    modules = [
-        Module(own, together, at, contradicting, may_disagree=may_disagree)
-        for at, own in enumerate(headers)
-    ]
-    if any(each.pass_texts for each in of_each):
-        of_passes = [
-            _pass_tables(each, module) for each, module in zip(of_each, modules, strict=True)
-        ]
-        together.tables |= {
-            name: Divided.of([tables[name] for tables in of_passes]) for name in of_passes[0]
-        }
-    return modules
-
-
-def _any_disagrees(program: NumberedProgram, tables: Mapping[str, pa.Table]) -> bool:
-    """Whether rows of any of several programs are at odds with its text."""
-    is_entry = np.zeros(len(program.first), bool)
-    is_entry[program.entries] = True
-    # Computations of two programs may have one name.
-    numbered = {
-        "computations": pa.table({"computation": np.arange(len(is_entry)), "is_entry": is_entry}),
-        "calls": pa.table({"computation": program.call_computation}),
+    rows: Rows = {
+        name: {column: each.table[column].to_pylist() for column in each.table.column_names}
+        for name, each in divided.items()
+        if len(each.table)
     }
-    return bool(disagreements({}, {**tables, **numbered}))
+    module = Module(headers[0], rows, contradicting, disagreements=messages)
+    if of_each[0].pass_texts:
+        module.rows |= _pass_rows(of_each[0], module)
+    return [module]
+
+
+def _disagreements(
+    parts: Parts, dumped: PlainParts, names: Names, program: NumberedProgram | None
+) -> list[str]:
+    """Where the parts are at odds with the HLO text."""
+    if parts.hlo is None:
+        return []
+    try:
+        program = program or number_program(parts.hlo, names)
+    except DumpError:
+        return []
+    values = dumped.assignment.values if dumped.assignment is not None else []
+    return disagreements(
+        plain_program(program, parts.hlo),
+        names.unique.to_pylist(),
+        sorted(values, key=lambda value: value.value_id),
+    )
 
 
 def _with_high(memory: pa.Table, peak_high: Mapping[int, int]) -> pa.Table:
@@ -755,7 +496,7 @@ def _with_high(memory: pa.Table, peak_high: Mapping[int, int]) -> pa.Table:
     )
 
 
-def _pass_tables(parts: Parts, module: Module) -> dict[str, pa.Table]:
+def _pass_rows(parts: Parts, module: Module) -> Rows:
     """What the compiler's passes did to the program and to the large buffers of its peak.
 
     The module notes the texts that cannot be read.
@@ -763,7 +504,7 @@ def _pass_tables(parts: Parts, module: Module) -> dict[str, pa.Table]:
     values, names = _followed_buffers(module.tables)
     rows, events, unread = follow(parts.pass_texts, names)
     module.unread_passes = [f"{text.step} ({text.compiler_pass or 'the last'})" for text in unread]
-    return {
+    tables = {
         "passes": module_rows("passes", rows),
         "buffer_passes": module_rows(
             "buffer_passes",
@@ -773,6 +514,11 @@ def _pass_tables(parts: Parts, module: Module) -> dict[str, pa.Table]:
                 for number, (step, event) in enumerate(of_value)
             ],
         ),
+    }
+    return {
+        name: {column: table[column].to_pylist() for column in table.column_names}
+        for name, table in tables.items()
+        if len(table)
     }
 
 
@@ -815,21 +561,17 @@ def opcode_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{opcode} ({count})" for opcode, count in counts.items())
 
 
-def _difference(
-    parts: Parts, attribution: Attribution, number: Ints, tables: dict[str, pa.Table]
-) -> str | None:
+def _difference(parts: Parts, dumped: PlainParts, attribution: Attribution) -> str | None:
     """Where dumped live ranges, positions or uses differ from the HLO text's; None if nowhere."""
-    dumped = (parts.buffer_assignment, parts.live_range, parts.used_values)
+    origins = (parts.buffer_assignment, parts.live_range, parts.used_values)
     if (
-        not attribution.is_scheduled
-        or attribution.derived.assumed
-        or attribution.derived.program.unread is not None
-        or any(p is None or p.origin != "dumped" for p in dumped)
+        attribution.accesses is None
+        or attribution.analysis.assumed
+        or attribution.analysis.program.unread
+        or any(p is None or p.origin != "dumped" for p in origins)
     ):
         return None
-    if agrees(attribution.derived, number, tables["values"], tables):
-        return None
-    return difference(parts, attribution.derived)
+    return difference(dumped, attribution.analysis)
 
 
 def _with_known_residuals(values: pa.Table, residuals: pa.Table | None) -> pa.Table:
@@ -864,7 +606,7 @@ def _header(parts: Parts) -> dict[str, object]:
     header: dict[str, object] = {"origin": _origin(parts)}
     if parts.hlo is not None:
         header |= parts.hlo.header
-        header["skeleton_id"] = skeleton_id_of(parts.hlo.entry_shapes)
+        header["skeleton_id"] = skeleton(parts.hlo.entry_shapes)
     if parts.totals is not None:
         header["reported_total_bytes"] = sum(parts.totals.values())
     if parts.used_values is not None:
@@ -893,15 +635,13 @@ def _values(parts: Parts, names: Names) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default").sort_by("value_id")
 
 
-def _live_ranges(
-    live_range: LiveRange | None, values: pa.Table, names: Names
-) -> tuple[pa.Table | None, list[Contradiction]]:
-    """The ranges by value_id, and a contradiction if some ranges have no value.
+def _live_ranges(live_range: LiveRange | None, values: pa.Table, names: Names) -> pa.Table | None:
+    """The ranges by value_id.
 
     XLA does not print value numbers here, so (instruction, shape index) identifies the value.
     """
     if live_range is None or "instruction_id" not in values.column_names:
-        return None, []
+        return None
     ranges = live_range.ranges
     indices = pc.unique(
         pa.chunked_array([*values["shape_index"].chunks, *ranges["shape_index"].chunks])
@@ -924,12 +664,7 @@ def _live_ranges(
             "end_time": ranges["end_time"],
         }
     )
-    if at.null_count:
-        row = int(np.argmax(pc.is_null(at).to_numpy(zero_copy_only=False)))
-        name = f"{ranges['instruction'][row]}{ranges['shape_index'][row]}"
-        why = f"{at.null_count} live ranges have no value, the first is that of {name}"
-        return found.drop_null().sort_by("value_id"), [Contradiction(LIVE_RANGE, why)]
-    return found.sort_by("value_id"), []
+    return found.drop_null().sort_by("value_id")
 
 
 def _instructions(parts: Parts, names: Names, mine: Sequence[str]) -> pa.Table:
@@ -972,8 +707,8 @@ def _first_rows(numbers: pa.Int32Array, count: int) -> pa.Int64Array:
     return pa.array(rows, mask=rows < 0)
 
 
-def _hlo_tables(hlo: HloText, names: Names, instructions: pa.Table) -> dict[str, pa.Table]:
-    """The tables that only HLO text fills; `instructions` are the rows by instruction_id."""
+def _hlo_tables(hlo: HloText, names: Names) -> dict[str, pa.Table]:
+    """The tables that only HLO text fills."""
     operands = names.numbered(hlo.operands, "operands")
     operand_at = operands.schema.get_field_index("operand")
     tables = {
@@ -990,6 +725,5 @@ def _hlo_tables(hlo: HloText, names: Names, instructions: pa.Table) -> dict[str,
             1, "predecessor_instruction_id", predecessors
         )
     if len(hlo.kernels):
-        kernels = names.numbered(hlo.kernels, "kernels")
-        tables["kernel_parts"] = placed_parts(kernels, tables["operands"], instructions)
+        tables["kernel_parts"] = kernel_parts(hlo, names)
     return tables

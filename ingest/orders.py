@@ -13,7 +13,7 @@ from ..xla.columns.program import program_of_rows
 from ..xla.errors import DumpError
 from ..xla.order import MOST_INSTRUCTIONS, Laid, ordering_of
 from ..xla.runs import rows_of
-from .modules import Module, Rows
+from .rows import Module
 
 # What could have the figures, and lacks them.
 _LACKING = f"""SELECT module_id FROM modules INNER JOIN module_memory USING (module_id)
@@ -107,7 +107,8 @@ def add_orders(module: Module, platform: str | None) -> None:
         # If more is counted than is live, XLA alone knows what shares memory: the bound is none.
         "order_bound_bytes": ordering.bound_bytes if ordering.now_bytes <= live[0] else None,
     }
+    memory_rows = module.rows["module_memory"]
     for name, figure in figures.items():
-        column = pc.if_else(is_main, pa.scalar(figure, pa.int64()), pa.scalar(None, pa.int64()))
-        memory = memory.set_column(memory.schema.get_field_index(name), name, column)
-    module.rows, module.place = Rows.alone(tables | {"module_memory": memory}), 0
+        memory_rows[name] = [
+            figure if space == 0 else None for space in memory_rows["memory_space"]
+        ]

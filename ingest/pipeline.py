@@ -16,7 +16,6 @@ from ..schema.readable import figures_table
 from ..schema.stores.base import Batch, Deleted
 from ..schema.stores.duckdb import Store
 from ..xla.errors import DumpError
-from .batches import Batches, Workers
 from .choose_run import (
     Chosen,
     Occurrences,
@@ -45,6 +44,8 @@ from .sources.files import (
 )
 from .sources.program import Program
 from .sources.xprof_session import find_modules, is_session_file, named_after
+from .workers import Workers
+from .writer import Writer
 
 
 class GivenPaths:
@@ -336,7 +337,7 @@ def ingest_programs(
             summary.replaced = block.enter_context(store.replacing(chosen.run_id, run.host))
             known = replace(chosen.known, dumps={}, files={}, hosts=frozenset())
             chosen = replace(chosen, known=known)
-        batches = Batches(
+        writer = Writer(
             store,
             chosen.run_id,
             chosen.known,
@@ -359,18 +360,18 @@ def ingest_programs(
                 _count(summary, outcome, shown)
                 assumed.update(outcome.assumed)
                 with_assumed += bool(outcome.assumed)
-                summary.unchanged += not batches.add(outcome)
+                summary.unchanged += not writer.add(outcome)
             done += outcome.size_bytes
             progress(done, total)
         if summary.dumps:
-            batches.write()
+            writer.write()
         elif chosen.replaces:
             why = next(iter(summary.left_out))
             raise UsageError(f"run {chosen.run_id!r} stays as it is, nothing replaces it: {why}")
-    summary.new_modules = batches.new_modules
-    if batches.read_again:
+    summary.new_modules = writer.new_modules
+    if writer.read_again:
         summary.notes.append(
-            f"{batches.read_again} module{'s' * (batches.read_again != 1)} read again: "
+            f"{writer.read_again} module{'s' * (writer.read_again != 1)} read again: "
             + ("for their orders, or because " if run.orders else "")
             + "an older memhouse had read them, and figures may differ"
         )

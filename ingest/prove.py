@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..schema.stores.duckdb import open_file
-from .batches import Workers
 from .fit_axes import Asked, Value
 from .fit_compiler import FitError, dump_one
 from .pipeline import ingest
 from .sources.lowered import forget_folder
+from .workers import Workers
 
 _MEMORY = """
 SELECT module_memory.peak_bytes, module_memory.total_bytes

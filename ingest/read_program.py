@@ -2,16 +2,14 @@
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
 
-from ..xla.agreement import disagreements
 from ..xla.columns.parts import Parts
 from .formats import FORMATS, IS_CONTENT, Role
 from .join import Told, WorkedOut, join
-from .modules import Module
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings, some_of
+from .rows import Module
 from .sources.program import Identified, Key, Program
 
 # Reading programs of more bytes leaves much freed memory behind.
@@ -88,113 +86,55 @@ class ReadBefore:
         return outcome
 
 
-# Small programs are read together: to that many bytes and programs more brings nothing but memory.
-_TOGETHER_BYTES = 8 << 20
-_TOGETHER = 50
-_Program = TypeVar("_Program", bound=Program)
+def read_program(
+    program: Program,
+    known: Set[int],
+    identified: Identified | None = None,
+    *,
+    user_code: Sequence[str] = (),
+    before: ReadBefore | None = None,
+) -> ProgramOutcome:
+    """Read one program; if its module is `known`, or was read `before`, it is only identified.
 
-
-def batches_of(programs: Sequence[_Program], *, least: int = 1) -> Iterator[list[_Program]]:
-    """The programs in batches that are read together, in order; at least so many, if possible.
-
-    A large program is a batch of its own.
+    `identified` is the program's fingerprint, if already taken; `user_code` are patterns of files
+    that are the user's code. An error in a file is recorded in the file's outcome, never raised.
     """
-    most_bytes = min(_TOGETHER_BYTES, sum(program.size_bytes for program in programs) // least)
-    most = max(1, min(_TOGETHER, len(programs) // least))
-    batch: list[_Program] = []
-    size = 0
-    for program in programs:
-        if batch and (size + program.size_bytes > most_bytes or len(batch) == most):
-            yield batch
-            batch, size = [], 0
-        batch.append(program)
-        size += program.size_bytes
-    if batch:
-        yield batch
-
-
-def read_program(program: Program, known: Set[int]) -> ProgramOutcome:
-    """Read one program: see `read_programs`."""
-    (outcome,) = read_programs([(program, None)], known)
+    identified = identified or program.fingerprint()
+    if identified.module_id in known or identified.left_out is not None:
+        return recognised(program, identified)
+    if before is not None and (repeated := before.outcome(program, identified)) is not None:
+        return repeated
+    outcome = _outcome(program, identified)
+    parts = program.read(identified)
+    if parts is None:
+        outcome.status, outcome.module_id = FAILED, None
+    else:
+        _join(program, parts, outcome, user_code)
+        _judged(outcome)
+    if before is not None:
+        before.remember(outcome)
+    del parts
+    if program.size_bytes > _MUCH_BYTES:
+        _give_back_memory()
     return outcome
 
 
-def read_programs(
-    programs: Sequence[tuple[Program, Identified | None]],
-    known: Set[int],
-    *,
-    mine: Sequence[str] = (),
-    before: ReadBefore | None = None,
-) -> list[ProgramOutcome]:
-    """Read programs; one whose module is `known`, or was read `before`, is only identified.
-
-    Beside each program stands its fingerprint, if already taken. `mine` are patterns of files that
-    are the user's code. An error in a file is recorded in the file's outcome, never raised.
-    """
-    before = ReadBefore() if before is None else before
-    outcomes: dict[int, ProgramOutcome] = {}
-    waiting = list(enumerate(programs))
-    while waiting:
-        fresh: list[tuple[int, Program, Identified]] = []
-        contents = set[Content]()
-        again: list[tuple[int, tuple[Program, Identified | None]]] = []
-        for place, (program, given) in waiting:
-            identified = given or program.fingerprint()
-            content = content_of(program.key, identified)
-            if identified.module_id in known or identified.left_out is not None:
-                outcomes[place] = recognised(program, identified)
-            elif (repeated := before.outcome(program, identified)) is not None:
-                outcomes[place] = repeated
-            elif content in contents:
-                # The first program with this content may yet be read whole.
-                again.append((place, (program, identified)))
-            else:
-                contents.add(content)
-                fresh.append((place, program, identified))
-        read: list[_Read] = []
-        for place, program, identified in fresh:
-            parts = program.read(identified)
-            outcome = outcomes[place] = _outcome(program, identified)
-            if parts is None:
-                outcome.status, outcome.module_id = FAILED, None
-            else:
-                read.append(_Read(program, parts, outcome))
-        del fresh
-        _join(read, mine)
-        for each in read:
-            _judged(each.outcome)
-            before.remember(each.outcome)
-        is_much = sum(each.program.size_bytes for each in read) > _MUCH_BYTES
-        del read
-        if is_much:
-            _give_back_memory()
-        waiting = again
-    return [outcomes[place] for place in range(len(programs))]
-
-
-class _Read(NamedTuple):
-    """A program whose files were read."""
-
-    program: Program
-    parts: Parts
-    outcome: ProgramOutcome
-
-
-def _join(read: Sequence[_Read], mine: Sequence[str]) -> None:
-    """Add modules to the outcomes, and to their files what the parts lack or contradict."""
-    for program, parts, outcome in read:
-        told = Told(
-            parts,
-            program.key.platform,
-            int(program.key.compiler) if program.key.compiler else None,
-            parts.is_binary
-            or not any(
-                file.status in (FAILED, PARTIAL) and file.kind not in _SETTINGS
-                for file in outcome.files
-            ),
-        )
-        found, outcome.module = join(told, mine)
-        _note_all(outcome, parts, found)
+def _join(
+    program: Program, parts: Parts, outcome: ProgramOutcome, user_code: Sequence[str]
+) -> None:
+    """Add the module to the outcome, and to its files what the parts lack or contradict."""
+    told = Told(
+        parts,
+        program.key.platform,
+        int(program.key.compiler) if program.key.compiler else None,
+        parts.is_binary
+        or not any(
+            file.status in (FAILED, PARTIAL) and file.kind not in _SETTINGS
+            for file in outcome.files
+        ),
+    )
+    found, outcome.module = join(told, user_code)
+    _note_all(outcome, parts, found)
 
 
 def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut) -> None:
@@ -205,7 +145,7 @@ def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut) -> None:
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]
     if found.attribution is not None:
-        outcome.assumed = found.attribution.derived.assumed
+        outcome.assumed = found.attribution.analysis.assumed
     if found.why_not is not None and outcome.lacks_figures:
         _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
     if found.unread is not None:
@@ -217,8 +157,8 @@ def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut) -> None:
         _note(outcome, f"{texts} cannot be read and are passed over: {some_of(unread)}")
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
-    if outcome.module.may_disagree and all(file.status == OK for file in outcome.files):
-        for message in disagreements(outcome.module.header, outcome.module.tables):
+    if all(file.status == OK for file in outcome.files):
+        for message in outcome.module.disagreements:
             _programs(outcome)[0].contradict(message)
 
 

@@ -29,11 +29,11 @@ from ..schema.errors import (
 )
 from ..schema.stores import open_store
 from ..schema.stores.duckdb import Store, database_path
-from .batches import Workers
 from .pipeline import Run, Summary, ingest_programs, write_empty
 from .sources.dump_folder import DumpedProgram, find_dumps, is_wanted
 from .sources.files import open_source
 from .sources.lowered import forget_folder
+from .workers import Workers
 
 # What became of a recorded command.
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..schema.errors import UsageError
 from ..schema.stores.duckdb import Store
-from .batches import Workers
 from .pipeline import Run, Summary, ingest_programs
 from .sources.compiled import to_lowered
 from .sources.lowered import Dumped, compile_and_dump
+from .workers import Workers
 
 _SOURCE = "memhouse.record"
 

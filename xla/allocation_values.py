@@ -1,10 +1,9 @@
-"""The value that each allocation is for: XLA reuses the buffers of outputs for other values, too."""
+"""The value that each allocation is for: XLA also reuses the buffers of outputs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from .parts import Allocation, AssignedValue
-from .program import Program
 
 
 class IoFlags(NamedTuple):
@@ -16,7 +15,7 @@ class IoFlags(NamedTuple):
 
 def guess_io_flags(
     values: Iterable[AssignedValue],
-    definitions: Program | None,
+    parameters: Container[str],
     end_times: Mapping[int, int],
     schedule_length: int,
 ) -> list[IoFlags]:
@@ -25,17 +24,10 @@ def guess_io_flags(
     Parameters count as arguments, and values that are live until the end as results.
 
     Args:
-        definitions: the instructions, as far as they are known.
+        parameters: the names of the parameter instructions, as far as they are known.
         end_times: by value_id, the last time at which the value is live.
         schedule_length: the end time of a live-out value.
     """
-    parameters = set()
-    if definitions is not None:
-        parameters = {
-            name
-            for name, opcode in zip(definitions.names, definitions.opcode, strict=True)
-            if opcode == "parameter"
-        }
     return [
         IoFlags(value.instruction in parameters, end_times.get(value.value_id) == schedule_length)
         for value in values

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .columns.dataflow import TPU, Dataflow, Sizes, flatten, platform_of, value_sizes
-from .columns.liveness import Derived, live_ranges
+from .columns.dataflow import TPU, Dataflow, Sizes, platform_of, value_sizes
+from .columns.liveness import Derived, reordered
 from .columns.parts import BufferAssignment, HloText, LiveRange, Parts, UsedValues
 from .columns.program import NONE, Ints, Mask
 from .errors import DumpError
@@ -612,9 +612,7 @@ def list_scheduled(derived: Derived, sizes: Sizes) -> Derived:
         order[first:stop] = _list_order(
             derived, first, stop, defined, sizes.size, user[chosen], value[chosen]
         )
-    schedule = flatten(program, order=order, is_shared=True)
-    liveness = live_ranges(program, schedule, dataflow, async_starts_late=derived.async_starts_late)
-    return replace(derived, schedule=schedule, liveness=liveness)
+    return reordered(derived, order)
 
 
 def _list_order(

@@ -10,13 +10,12 @@ from .program import NONE, Program
 # not count, because instructions of different passes share them.
 _RUNS_CALLEE: Final = frozenset({"fusion", "call", "conditional", "while", "async-start"})
 # These do no work that belongs to a pass: they forward or copy operands, or end an operation.
-_WITHOUT_WORK: Final = frozenset(
-    """
+_NO_WORK = """
     get-tuple-element tuple bitcast copy copy-start copy-done opt-barrier optimization-barrier
     domain add-dependency async-update async-done all-gather-done all-reduce-done
     collective-permute-done
-    """.split()
-)
+"""
+_WITHOUT_WORK: Final = frozenset(_NO_WORK.split())
 
 
 @dataclass
@@ -104,9 +103,7 @@ def nearest_callers(program: Program, caller: list[int], is_end: list[bool]) -> 
     ]
 
 
-def _enclosing_computations(
-    program: Program, caller: list[int], rows: Iterable[int]
-) -> set[int]:
+def _enclosing_computations(program: Program, caller: list[int], rows: Iterable[int]) -> set[int]:
     """The called computations that contain one of these rows, or call one that does."""
     around: set[int] = set()
     for row in rows:

@@ -8,12 +8,11 @@ from .analysis import Analysis
 from .program import NONE
 
 # These forward their operands, or pass them to computations, and read no elements.
-FORWARDING: Final = frozenset(
-    """
+_FORWARDING = """
     tuple get-tuple-element bitcast while call conditional opt-barrier optimization-barrier
     add-dependency domain async-start async-update async-done copy-done
-    """.split()
-)
+"""
+FORWARDING: Final = frozenset(_FORWARDING.split())
 
 
 # First and last schedule time, both inclusive.

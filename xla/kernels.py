@@ -1,16 +1,13 @@
-"""The memory on chip of Pallas kernels for TPU: how Mosaic lays out what they hold."""
+"""On-chip memory of Pallas kernels for TPU: the layouts that Mosaic assigns."""
 
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from .program import Program
+from .shapes import ArrayShape, Shape, TupleShape, has_size, is_shape, padded_bytes, parse_shape
 
-from .columns.program import combined
-from .shapes import ArrayShape, TupleShape, has_size, is_shape, padded_bytes, parse_shape
-
-# What the parts of a kernel are.
+# Kinds of the arrays that a kernel keeps on chip.
 KINDS = ("input", "output", "scratch", "allocation", "prefetched", "semaphore")
 
 _VMEM = 1
@@ -29,10 +26,10 @@ def element_type(mlir: str) -> str:
 
 
 def tiled_shape(element: str, sizes: Sequence[int | None]) -> str:
-    """An array's shape in VMEM, with the tile that Mosaic gives it, as HLO prints shapes.
+    """An array's shape in VMEM with the tile that Mosaic chooses, as HLO prints shapes.
 
-    A tile has 128 lanes, and 8 rows or the power of two that few rows fit in; of narrow types at
-    least as many as share a word.
+    A tile has 128 lanes and 8 rows, or for fewer rows the next power of two, but at least as many
+    rows as elements of a narrow type share a 32-bit word.
 
     >>> tiled_shape("f32", [64, 1, 256])
     'f32[64,1,256]{2,1,0:T(1,128)}'
@@ -61,51 +58,51 @@ def tiled_shape(element: str, sizes: Sequence[int | None]) -> str:
     return f"{plain}{{{order}:T{tile}{inner}}}"
 
 
-def placed_parts(parts: pa.Table, operands: pa.Table, instructions: pa.Table) -> pa.Table:
-    """The rows of `kernel_parts`: of each block whether it is an input or output, and the bytes.
+class PlacedPart(NamedTuple):
+    """An array that a kernel keeps on chip: a row of `kernel_parts`.
 
-    `parts` are as in `HloText.kernels`, `operands` and `instructions` as in the warehouse, the
-    latter by instruction_id. Of an array that XLA put into VMEM a kernel needs no blocks.
+    Attributes:
+        buffers: number of copies in VMEM; 0 for a block of an array that XLA put into VMEM itself.
+        size_bytes: of all buffers, with padding; None if the shape does not determine it.
     """
-    kernel = parts["instruction_id"].to_numpy().astype(np.int64)
-    operators = operands["instruction_id"].to_numpy()
-    inputs = np.bincount(operators, minlength=len(instructions))[kernel]
-    number = pc.fill_null(parts["operand"], -1).to_numpy()
-    is_block = number >= 0
-    is_input, is_output = is_block & (number < inputs), is_block & (number >= inputs)
-    order = np.argsort(operators, kind="stable")
-    first = np.searchsorted(operators, kernel[is_input], sorter=order)
-    given = operands["operand_instruction_id"].take(pa.array(order[first + number[is_input]]))
-    # A block is of an operand, or of the kernel's own result: an element of it, if it is a tuple.
-    array_of = kernel.copy()
-    array_of[is_input] = given.to_numpy()
-    element = np.where(is_output, number - inputs, 0)
-    in_vmem = np.zeros(len(parts), bool)
-    shapes = combined(instructions["shape"]).take(pa.array(array_of[is_block])).to_pylist()
-    in_vmem[is_block] = [*map(_is_in_vmem, shapes, element[is_block].tolist())]
-    buffers = np.where(in_vmem, 0, parts["buffers"].to_numpy())
-    kind = np.where(is_input, "input", np.where(is_output, "output", parts["kind"].to_pylist()))
-    sizes = [
-        _size_bytes(shape) if space in ("vmem", "smem") else None
-        for shape, space in zip(parts["shape"].to_pylist(), parts["space"].to_pylist(), strict=True)
-    ]
-    return pa.table(
-        {
-            "instruction_id": parts["instruction_id"],
-            "part": parts["part"],
-            "kind": pa.array(kind, pa.string()),
-            "space": parts["space"],
-            "shape": parts["shape"],
-            "buffers": pa.array(buffers, pa.int32()),
-            "size_bytes": pc.multiply(pa.array(sizes, pa.int64()), pa.array(buffers, pa.int64())),
-        }
-    )
+
+    instruction_id: int
+    part: int
+    kind: str
+    space: str | None
+    shape: str
+    buffers: int
+    size_bytes: int | None
+
+
+def place_kernel_parts(program: Program) -> list[PlacedPart]:
+    """The arrays that the kernels of a program keep on chip, with their bytes.
+
+    A block is of an operand or, if its number is beyond the operands, of the kernel's result: the
+    number is then that of the result's element.
+    """
+    rows = []
+    for part in program.kernels:
+        kind, buffers = part.kind, part.buffers
+        if part.operand is not None:
+            operands = program.operands[part.row]
+            element = part.operand - len(operands)
+            kind = "input" if element < 0 else "output"
+            array = operands[part.operand] if element < 0 else part.row
+            if _is_in_vmem(program.shape[array], max(element, 0)):
+                buffers = 0
+        size = _size_bytes(part.shape) if part.space in ("vmem", "smem") else None
+        size_bytes = None if size is None else size * buffers
+        rows.append(
+            PlacedPart(part.row, part.part, kind, part.space, part.shape, buffers, size_bytes)
+        )
+    return rows
 
 
 @cache
-def _is_in_vmem(text: str | None, element: int) -> bool:
-    """Whether an array, or this element of a tuple, lies in VMEM as a whole."""
-    shape = parse_shape(text) if text is not None else None
+def _is_in_vmem(text: str, element: int) -> bool:
+    """Whether XLA placed an array, or this element of a tuple, in VMEM."""
+    shape: Shape | None = parse_shape(text)
     if isinstance(shape, TupleShape):
         shape = shape.elements[element] if element < len(shape.elements) else None
     return isinstance(shape, ArrayShape) and shape.memory_space == _VMEM
@@ -113,6 +110,6 @@ def _is_in_vmem(text: str | None, element: int) -> bool:
 
 @cache
 def _size_bytes(text: str) -> int | None:
-    """The bytes with padding; None if the shape does not tell them."""
+    """The bytes with padding; None if the shape does not determine them."""
     shape = parse_shape(text) if is_shape(text) else None
     return padded_bytes(shape) if isinstance(shape, ArrayShape) and has_size(shape) else None

@@ -14,6 +14,11 @@ from .program import NotUnderstood, Program, Unread
 Origin = Literal["dumped", "derived", "estimated"]
 ORIGINS: Final[tuple[Origin, ...]] = get_args(Origin)
 
+# The names of parts in messages.
+BUFFER_ASSIGNMENT: Final = "BufferAssignment"
+USED_VALUES: Final = "Used values"
+LIVE_RANGE: Final = "HloLiveRange"
+
 
 class Allocation(NamedTuple):
     """A buffer allocation: a row of `allocations`, in bytes."""

@@ -7,7 +7,7 @@ graph decides: the optimizer is all that reads gradients.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from .gradient_reach import (
@@ -190,7 +190,9 @@ def _line(program: Program, row: int) -> tuple[str, int] | None:
     return metadata.source_file, metadata.source_line
 
 
-def pass_of_value(passes: Passes, definition: int, origin: int, uses_definition: bool) -> Pass | None:
+def pass_of_value(
+    passes: Passes, definition: int, origin: int, *, uses_definition: bool
+) -> Pass | None:
     """The pass of a value: that of the instruction that owns it; None without an owner.
 
     If XLA's clone defines or owns a value, the value is rematerialised, unless an argument owns it.

@@ -1,5 +1,6 @@
 """One HLO module as parallel lists: an instruction is its row, in the order of the text."""
 
+import re
 from typing import Final, NamedTuple
 
 from .errors import DumpError
@@ -11,6 +12,9 @@ NOT_READ: Final = "(not read)"
 
 # The way to a part of a tuple: () is the whole, (1, 0) element 0 of element 1.
 ShapeIndex = tuple[int, ...]
+
+_VALUE = r"\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+"
+_ATTRIBUTE = re.compile(rf"(?:^|, )([a-z_]+)=({_VALUE})")
 
 
 class Alias(NamedTuple):
@@ -196,6 +200,7 @@ class Program:
         self.row_of: dict[str, int] = {}
         self.unread: list[Unread] = []
         self.not_understood: list[NotUnderstood] = []
+        self._parameters: list[list[int]] = []
 
     def __len__(self) -> int:
         return len(self.names)
@@ -268,12 +273,53 @@ class Program:
         """The rows of a computation."""
         return range(self.first[computation], self.stop[computation])
 
+    def parameters(self, computation: int) -> list[int]:
+        """The rows of a computation's parameters, by number.
+
+        Raises DumpError unless the numbers of every computation's parameters are 0, 1, 2, …
+        """
+        if not self._parameters:
+            self._parameters = self._index_parameters()
+        return self._parameters[computation]
+
+    def _index_parameters(self) -> list[list[int]]:
+        """By computation, the rows of its parameters by number: computed once, of all rows."""
+        index: list[list[int]] = [[] for _ in self.computation_names]
+        for row, number in enumerate(self.parameter_number):
+            if number != NONE:
+                index[self.computation[row]].append(row)
+        for rows in index:
+            rows.sort(key=self.parameter_number.__getitem__)
+            for number, row in enumerate(rows):
+                if self.parameter_number[row] != number:
+                    raise self.error(row, "does not follow the parameter before it")
+        return index
+
     def parameter(self, computation: int, number: int, caller: int) -> int:
         """The row of a computation's parameter. Raises DumpError at the caller if it has none."""
-        for row in self.rows_of(computation):
-            if self.parameter_number[row] == number:
-                return row
-        raise self.error(caller, "passes an operand that its computation has no parameter for")
+        parameters = self.parameters(computation)
+        if number >= len(parameters):
+            raise self.error(caller, "passes an operand that its computation has no parameter for")
+        return parameters[number]
+
+    def callees_first(self) -> list[int]:
+        """The computations, each after all that it calls.
+
+        Computations on a cycle of calls, and their callers, are left out (Kahn's algorithm).
+        """
+        callers: list[list[int]] = [[] for _ in self.computation_names]
+        pending = [0] * len(callers)
+        for row, called in self.calls.items():
+            for _, callee in called:
+                callers[callee].append(self.computation[row])
+                pending[self.computation[row]] += 1
+        order = [computation for computation, count in enumerate(pending) if not count]
+        for computation in order:
+            for caller in callers[computation]:
+                pending[caller] -= 1
+                if not pending[caller]:
+                    order.append(caller)
+        return order
 
     def is_in_entry(self, row: int) -> bool:
         """Whether an instruction is in the entry computation."""
@@ -282,3 +328,12 @@ class Program:
     def error(self, row: int, complaint: str) -> DumpError:
         """A complaint about one instruction, with its line."""
         return DumpError(f"{self.opcode[row]} {self.names[row]} {complaint}", self.lines[row])
+
+
+def attribute_values(text: str) -> dict[str, str]:
+    """The values in a text of `Program.attributes`, by attribute.
+
+    >>> attribute_values("dimensions={0,2}, index_vector_dim=1")
+    {'dimensions': '{0,2}', 'index_vector_dim': '1'}
+    """
+    return dict(_ATTRIBUTE.findall(text))

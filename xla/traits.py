@@ -29,25 +29,24 @@ from typing import Final, NamedTuple
 from .attribution import Attribution
 from .opcodes import COLLECTIVES
 from .parts import AssignedValue
-from .passes import FORWARD, REMATERIALISED, Pass
+from .passes import FORWARD, REMATERIALISED
 from .program import NONE, Program
 
 # A checkpoint policy names these, because they are costly to compute again.
-_COSTLY: Final = tuple(
-    """
+_COSTLY_OPERATIONS = """
     dot_general ragged_dot conv_general_dilated gather scatter sort top_k fft pallas_call
     tpu_custom_call ffi_call psum all_gather all_to_all reduce_scatter psum_scatter ppermute
-    """.split()
-)
+"""
+_COSTLY: Final = tuple(_COSTLY_OPERATIONS.split())
 # These only name or move data.
-_MOVES: Final = frozenset(
-    """
+_MOVING = """
     parameter constant tuple get-tuple-element bitcast while conditional call copy copy-start
     copy-done slice-start slice-done
-    """.split()
-)
+"""
+_MOVES: Final = frozenset(_MOVING.split())
 # Parts of the scopes and operations that make random bits.
 _RANDOM: Final = re.compile("random_bits|threefry|rng_bit_generator|random_gamma|_bernoulli")
+_PRODUCTS: Final = frozenset({"dot", "convolution", "custom-call"})
 # A layout follows an array's dimensions; tuples contain comments such as `/*index=5*/`.
 _LAYOUT: Final = re.compile(r"\{[^{}]*\}|/\*index=\d+\*/")
 # Only the largest source lines have a row each, if they have at least this share of the total.
@@ -80,8 +79,8 @@ def find_traits(
     """
     program = attribution.analysis.program
     is_random = _random_instructions(attribution)
-    labels = _Labels(attribution, lines)
-    random_lines = Counter(labels.of_row(row) for row, is_it in enumerate(is_random) if is_it)
+    random_rows = [row for row, is_random_row in enumerate(is_random) if is_random_row]
+    random_lines = Counter(_label(attribution, lines, row) for row in random_rows)
     traits = [
         *_rows("operation", Counter(program.opcode)),
         *_hashes(program, times),
@@ -93,7 +92,7 @@ def find_traits(
     ]
     if peak_instruction is not None:
         row = program.row_of.get(peak_instruction, NONE)
-        traits.append(Trait("peak_at", labels.of_row(row), 1))
+        traits.append(Trait("peak_at", _label(attribution, lines, row), 1))
     return [trait for trait in traits if trait.amount]
 
 
@@ -118,29 +117,31 @@ def _hashes(program: Program, times: Sequence[int] | None) -> list[Trait]:
             if opcode in COLLECTIVES:
                 collectives[kind] += count
     traits = [
-        Trait("program_shapes", "", _hash64(kinds, sorted(kinds.elements()))),
-        Trait("program_layouts", "", _hash64(kinds_with_layout, sorted(kinds_with_layout.elements()))),
+        Trait("program_shapes", "", _hash64(kinds)),
+        Trait("program_layouts", "", _hash64(kinds_with_layout)),
     ]
     # Without live ranges and a scheduled text the order is not known.
     if times is not None:
         timed = sorted((time, row) for row, time in enumerate(times) if time != NONE)
-        rows = (kind_of.get((program.opcode[row], program.shape[row])) for _, row in timed)
-        traits.append(Trait("program_order", "", _hash64(kinds, [k for k in rows if k is not None])))
-    traits.append(Trait("collectives", "", _hash64(collectives, sorted(collectives.elements()))))
+        order = (kind_of.get((program.opcode[row], program.shape[row])) for _, row in timed)
+        ordered = [kind for kind in order if kind is not None]
+        traits.append(Trait("program_order", "", _hash64(kinds, ordered)))
+    traits.append(Trait("collectives", "", _hash64(collectives)))
     return traits
 
 
-def _hash64(kinds: Iterable[str], ordered: Sequence[str]) -> int:
-    """A 63-bit hash of kinds of instructions in an order, the same in every process.
+def _hash64(kinds: Counter[str], ordered: Sequence[str] | None = None) -> int:
+    """A 63-bit hash of kinds of instructions, the same in every process.
 
     Args:
-        kinds: all kinds that the program has.
-        ordered: a kind for each instruction.
+        kinds: the kinds, with the number of instructions of each.
+        ordered: the kinds of the instructions in their order. Without it they are sorted.
     """
     distinct = sorted(kinds)
     number = {kind: index for index, kind in enumerate(distinct)}
+    numbers = [number[kind] for kind in ordered or sorted(kinds.elements())]
     content = "\0".join(distinct).encode(errors="surrogateescape")
-    content += struct.pack(f"<{len(ordered)}q", *[number[kind] for kind in ordered])
+    content += struct.pack(f"<{len(numbers)}q", *numbers)
     return int.from_bytes(blake2b(content, digest_size=8).digest(), "big") >> 1
 
 
@@ -194,20 +195,22 @@ def _count_loops(attribution: Attribution, is_random: list[bool]) -> int:
 
 def _count_products(attribution: Attribution) -> Counter[str]:
     """By element type, the matrix products and convolutions of the forward pass."""
-    program = attribution.analysis.program
+    program, passes = attribution.analysis.program, attribution.passes.of
     products: Counter[str] = Counter()
     for row, opcode in enumerate(program.opcode):
-        if opcode in ("dot", "convolution", "custom-call") and attribution.passes.of[row] == FORWARD:
-            if _operation(attribution, row).startswith(("dot_general", "conv_general")):
-                # The first element of a tuple with the kernel's workspace is the product.
-                products[program.shape[row].lstrip("(").split("[")[0]] += 1
+        if opcode not in _PRODUCTS or passes[row] != FORWARD:
+            continue
+        if _operation(attribution, row).startswith(("dot_general", "conv_general")):
+            # The first element of a tuple with the kernel's workspace is the product.
+            products[program.shape[row].lstrip("(").split("[")[0]] += 1
     return products
 
 
 def _random_instructions(attribution: Attribution) -> list[bool]:
     """By row, whether the instruction makes random bits, by its operation or a scope around it."""
     is_random_scope = [
-        bool(_RANDOM.search(f"{scope.scope}/{scope.operation}")) for scope in attribution.scopes.rows
+        bool(_RANDOM.search(f"{scope.scope}/{scope.operation}"))
+        for scope in attribution.scopes.rows
     ]
     return [
         opcode in ("rng", "rng-bit-generator") or (scope != NONE and is_random_scope[scope])
@@ -217,23 +220,14 @@ def _random_instructions(attribution: Attribution) -> list[bool]:
     ]
 
 
-class _Labels:
-    """Labels of instructions: the source line, otherwise the operation, otherwise the opcode."""
-
-    def __init__(self, attribution: Attribution, lines: Sequence[str | None]) -> None:
-        self._attribution, self._lines = attribution, lines
-
-    def of_row(self, row: int) -> str:
-        """The label of an instruction; of NONE `(not known)`."""
-        if row == NONE:
-            return "(not known)"
-        attribution, line = self._attribution, self._lines[row]
-        if line is not None:
-            return line
-        scope = attribution.scopes.scope_id[row]
-        if scope != NONE:
-            return attribution.scopes.rows[scope].operation
-        return attribution.analysis.program.opcode[row]
+def _label(attribution: Attribution, lines: Sequence[str | None], row: int) -> str:
+    """The source line of an instruction, otherwise its operation, otherwise its opcode."""
+    if row == NONE:
+        return "(not known)"
+    scope = attribution.scopes.scope_id[row]
+    if scope == NONE:
+        return lines[row] or attribution.analysis.program.opcode[row]
+    return lines[row] or attribution.scopes.rows[scope].operation
 
 
 def _largest(amounts: Counter[str]) -> dict[str, int]:

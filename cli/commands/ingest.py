@@ -16,11 +16,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from typer.core import TyperCommand
 
 from ... import __version__
-from ...ingest.batches import Workers
 from ...ingest.pipeline import Summary, run_name
 from ...ingest.pipeline import ingest as ingest_paths
 from ...ingest.readers.lines import use_quick_memory
 from ...ingest.sources.files import exists, local_path
+from ...ingest.workers import Workers
 from ...queries.arguments import parse_device_memory, parse_time
 from ...queries.label import hint_at_branches
 from ...queries.result import counted

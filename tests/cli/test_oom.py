@@ -11,8 +11,8 @@ import pytest
 import zstandard
 
 import memhouse
-from memhouse.ingest.batches import Workers
 from memhouse.ingest.pipeline import ingest
+from memhouse.ingest.workers import Workers
 
 from ..promises.test_busy import held
 from ..support.command import run_memhouse

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memhouse.ingest import batches
+from memhouse.ingest import writer
 from memhouse.schema.stores import duckdb as duckdb_file
 from memhouse.schema.stores.duckdb import Store
 
@@ -196,7 +196,7 @@ def cut_short(monkeypatch, after, db, *paths, **options):
         written.append(batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(batches, "_BATCH_DUMPS", 1)
+        patch.setattr(writer, "_MAX_DUMPS", 1)
         patch.setattr(Store, "write", write_some)
         with pytest.raises(CutError):
             fill(db, *paths, **options)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import memhouse
-from memhouse.ingest import batches
+from memhouse.ingest import writer
 
 from ..support.dumps import DUMPS
 from ..support.rounds import rounds
@@ -60,22 +60,12 @@ def expected(night, tmp_path_factory):
 )
 @given(data=st.data())
 def test_any_way_through_a_night(data, night, expected, tmp_path_factory):
-    lengths = data.draw(st.lists(st.integers(1, 9), min_size=1), label="programs read together")
     at_once = data.draw(st.sampled_from([1, 3, 500]), label="dumps written together")
     order = data.draw(st.permutations("abc"), label="order of hosts")
     jobs = {host: data.draw(st.sampled_from([1, 2]), label="jobs") for host in order}
     place = tmp_path_factory.mktemp("way") / "night.duckdb"
 
-    def cut(programs, *, least=1):
-        rest = list(programs)
-        while rest:
-            for length in lengths:
-                if rest:
-                    yield rest[:length]
-                    rest = rest[length:]
-
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(batches, "batches_of", cut)
-        patched.setattr(batches, "_BATCH_DUMPS", at_once)
+        patched.setattr(writer, "_MAX_DUMPS", at_once)
         assert enter(place, night, order, jobs) == expected
     shutil.rmtree(place.parent)

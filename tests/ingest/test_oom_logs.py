@@ -10,8 +10,8 @@ import pytest
 import zstandard
 
 import memhouse
-from memhouse.ingest.batches import Workers
 from memhouse.ingest.pipeline import ingest
+from memhouse.ingest.workers import Workers
 from memhouse.schema.errors import UsageError
 
 from ..support.dumps import DATA, DUMPS, copy_dump

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memhouse.ingest.batches import Workers
 from memhouse.ingest.outcomes import FileOutcome
 from memhouse.ingest.pipeline import Run, ingest_programs
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import whole_lines
 from memhouse.ingest.sources.program import Identified, Key
+from memhouse.ingest.workers import Workers
 from memhouse.schema import ids
 from memhouse.xla.columns.parts import Parts
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest import batches, read_program
+from memhouse.ingest import read_program, workers
 from memhouse.ingest.sources.dump_folder import DumpedProgram
 
 from ..support.dumps import copy_dump
@@ -17,18 +17,18 @@ HLO = "*after_optimizations.txt"
 def read(monkeypatch):
     """The programs that this process read, or gave to another one to read."""
     found = []
-    plainly, submit = DumpedProgram.read, batches._Plan._submit
+    plainly, submit = DumpedProgram.read, workers._RunOfProcesses._submit
 
     def counted(program, *others, **options):
         found.append((program.key.workload, program.key.module_name))
         return plainly(program, *others, **options)
 
-    def submitted(workers, programs):
-        found.extend((program.key.workload, program.key.module_name) for program, _ in programs)
-        return submit(workers, programs)
+    def submitted(run, program, *identified):
+        found.append((program.key.workload, program.key.module_name))
+        return submit(run, program, *identified)
 
     monkeypatch.setattr(DumpedProgram, "read", counted)
-    monkeypatch.setattr(batches._Plan, "_submit", submitted)
+    monkeypatch.setattr(workers._RunOfProcesses, "_submit", submitted)
     return found
 
 

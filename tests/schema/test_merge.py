@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import memhouse
-from memhouse.ingest import batches
+from memhouse.ingest import writer
 from memhouse.schema.errors import WarehouseError
 from memhouse.schema.merge import merge
 from memhouse.schema.versions import READER_VERSION
@@ -122,7 +122,7 @@ def test_a_module_of_newer_readers_or_read_completely_wins(tmp_path, monkeypatch
     old, new = tmp_path / "old.duckdb", tmp_path / "new.duckdb"
     with at(NOON):
         with monkeypatch.context() as patched:
-            patched.setattr(batches, "READER_VERSION", READER_VERSION - 1)
+            patched.setattr(writer, "READER_VERSION", READER_VERSION - 1)
             fill(old, DUMPS / "cpu/jax-0.9.0", run_id="a")
         fill(new, DUMPS / "cpu/jax-0.9.0", run_id="b")
     for number, order in enumerate([[old, new], [new, old]]):

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memhouse.ingest.batches import Workers
 from memhouse.ingest.pipeline import Summary, ingest
+from memhouse.ingest.workers import Workers
 from memhouse.queries.catalogue import use_views
 from memhouse.schema.arrow import tables
 from memhouse.schema.stores.duckdb import Store, open_file

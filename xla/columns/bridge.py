@@ -1,13 +1,11 @@
 """Between columns and the plain objects, in both directions, until all rules are plain."""
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..analysis import Analysis, Dataflow, Liveness, Schedule
+from ..analysis import Analysis
 from ..program import (
     NO_METADATA,
-    NONE,
     Alias,
     EntryShape,
     Header,
@@ -19,10 +17,11 @@ from ..program import (
     StackFrame,
     Unread,
 )
-from ..slots import Slots
-from .liveness import Derived
 from .parts import HloText
 from .program import NumberedProgram, parse_aliases
+
+if TYPE_CHECKING:
+    from .bridge_d import Derived
 
 
 def plain_program(numbered: NumberedProgram, hlo: HloText | None = None) -> Program:
@@ -111,59 +110,9 @@ def _add_text(program: Program, hlo: HloText) -> None:
     program.unread = [Unread(*each) for each in hlo.unread] or program.unread
 
 
-def plain_analysis(derived: Derived, hlo: HloText | None = None) -> Analysis:
-    """The plain form of what was found in a program; the same object if asked again."""
-    cache = derived.__dict__
-    key = "_plain_with_text" if hlo is not None else "_plain"
-    if key not in cache:
-        cache[key] = _plain_analysis(derived, hlo)
-    analysis: Analysis = cache[key]
-    return analysis
-
-
-def _plain_analysis(derived: Derived, hlo: HloText | None) -> Analysis:
-    program = plain_program(derived.program, hlo)
-    schedule, flow, liveness = derived.schedule, derived.dataflow, derived.liveness
-    has_slots = flow.slots.count > 0
-    has_values = [False] * len(program.computation_names)
-    for row in np.flatnonzero(has_slots).tolist():
-        has_values[program.computation[row]] = True
-    starts, started = derived.program.async_start.tolist(), {}
-    for row in derived.program.rows("async-update", "async-done").tolist():
-        if starts[row] != NONE:
-            started[row] = starts[row]
-    binder = derived.program.async_binder.tolist()
-    rows = derived.program.rows("async-start").tolist()
-    return Analysis(
-        program,
-        Schedule(
-            schedule.order.tolist(),
-            schedule.time.tolist(),
-            schedule.span_start.tolist(),
-            schedule.span_end.tolist(),
-            schedule.caller.tolist(),
-            schedule.operand_shift.tolist(),
-            schedule.async_start.tolist(),
-            {row: binder[row] for row in rows},
-            started,
-        ),
-        Dataflow(
-            Slots(program, has_values),
-            flow.value.tolist(),
-            flow.defined_at.tolist(),
-            flow.instruction.tolist(),
-            flow.is_phi.tolist(),
-            flow.use_value.tolist(),
-            flow.use_instruction.tolist(),
-            flow.use_operand.tolist(),
-            flow.use_slot.tolist(),
-            list(zip(flow.in_place_operand.tolist(), flow.in_place_result.tolist(), strict=True)),
-        ),
-        Liveness(liveness.start.tolist(), liveness.end.tolist(), liveness.alias_set.tolist()),
-        bool(derived.is_newest_libtpu[0]),
-        bool(derived.async_starts_late[0]),
-        dict(derived.assumed),
-    )
+def plain_analysis(derived: "Derived", hlo: HloText | None = None) -> Analysis:
+    """The plain analysis that the arrays are made of."""
+    return derived.analysis
 
 
 def _texts(codes: object) -> list[str]:

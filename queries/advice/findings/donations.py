@@ -10,8 +10,9 @@ from operator import or_
 import numpy as np
 
 from ....schema.readable import human_bytes
-from ....xla.columns.in_place import InPlaceRules
+from ....xla.columns.bridge import plain_program
 from ....xla.columns.program import Mask
+from ....xla.in_place import InPlaceRules
 from ....xla.occupancy import Ints
 from ....xla.opcodes import ELEMENTWISE
 from ....xla.sharing import Elementwise
@@ -402,7 +403,7 @@ class InPlace:
     def __init__(self, program: Program) -> None:
         self._graph = program.graph
         self._platform = program.platform
-        self._rules = InPlaceRules(program.graph.program)
+        self._rules = InPlaceRules(plain_program(program.graph.program))
         self._elementwise = Elementwise(program.graph.program)
 
     def may_write_over(self, instruction: int, operand_number: int) -> bool:
@@ -410,7 +411,7 @@ class InPlace:
         opcode = self._graph.opcode[instruction]
         if opcode in _HOLDS:
             return True
-        if any(pair.operand == operand_number for pair in self._rules.pairs(instruction)):
+        if any(pair.operand_number == operand_number for pair in self._rules.pairs(instruction)):
             return True
         if opcode not in ("fusion", "call"):
             return False

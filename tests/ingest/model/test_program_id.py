@@ -2,22 +2,20 @@
 
 import re
 from contextlib import ExitStack
+from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
-from memhouse.ingest.join import WorkedOut, join_parts
-from memhouse.ingest.readers.hlo_text import read_hlo_text
-from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
+from memhouse.xla.agreement import match_live_ranges
+from memhouse.xla.columns.bridge_w import plain_parts
 from memhouse.xla.columns.parts import Parts
-from memhouse.xla.columns.program import number_program
-from memhouse.xla.program_id import program_id_of
+from memhouse.xla.program_id import program_id
 
 from ...support.dumps import DUMPS, copy_dump
+from ...support.hlo import program_of
 from ...support.joined import joined
 from ...support.warehouse import fill, rows
 
@@ -99,7 +97,7 @@ def a_text():
 
 
 def of_text(text):
-    return program_id_of(number_program(read_hlo_text(split_lines(text.encode()))))
+    return program_id(program_of(text))
 
 
 def test_every_name_may_be_another():
@@ -179,22 +177,11 @@ def test_calls_in_a_circle_are_no_program():
     assert of_text(TINY.replace("negate(%p)", "fusion(%p), kind=kLoop, calls=%less")) is None
 
 
-def with_number(table, column, number):
-    """The table with another number in the last row that has one."""
-    numbers = table[column].to_pylist()
-    row = max(i for i, value in enumerate(numbers) if value is not None)
-    numbers[row] = number
-    at = table.schema.get_field_index(column)
-    return table.set_column(at, column, pa.array(numbers, table[column].type))
-
-
 @pytest.fixture(scope="module")
-def parts():
-    """A sample as numbers: the text, allocations, values and live ranges."""
-    read = read_whole(CPU)
-    tables = join_parts(WorkedOut.of(read)).tables
-    ranges, values = tables["live_ranges"], tables["values"]
-    return number_program(read.hlo), read.buffer_assignment.allocations, values, ranges
+def sample():
+    """The program, the assignment and the live ranges by value_id of a sample."""
+    parts = plain_parts(read_whole(CPU))
+    return program_of(a_text()), parts.assignment, match_live_ranges(parts)[0]
 
 
 def read_whole(pattern):
@@ -204,49 +191,61 @@ def read_whole(pattern):
     return program.read(program.fingerprint())
 
 
-def test_another_figure_is_another_program(parts):
-    program, *tables = parts
-    ids = [program_id_of(program, *tables)]
-    for at, column, number in (
-        (0, "size_bytes", 12_345),
-        (0, "memory_space", 5),
-        (0, "parameter_number", 5),
-        (0, "maybe_live_out", True),
-        (1, "offset_bytes", 12_345),
-        (1, "size_bytes", 12_345),
-        (1, "memory_space", 5),
-        (1, "shape_index", "{7}"),
-        (2, "start_time", 0),
-        (2, "end_time", 1),
+def with_last(rows, **changes):
+    """The rows, where the last one that has the changed columns has other contents."""
+    (column,) = changes
+    number = max(n for n, row in enumerate(rows) if getattr(row, column) is not None)
+    return [*rows[:number], rows[number]._replace(**changes), *rows[number + 1 :]]
+
+
+def test_another_figure_is_another_program(sample):
+    program, assignment, ranges = sample
+    ids = [program_id(program, assignment, ranges)]
+    for change in (
+        {"size_bytes": 12_345},
+        {"memory_space": 5},
+        {"parameter_number": 5},
+        {"maybe_live_out": True},
     ):
-        other = [*tables]
-        other[at] = with_number(tables[at], column, number)
-        ids.append(program_id_of(program, *other))
+        other = replace(assignment, allocations=with_last(assignment.allocations, **change))
+        ids.append(program_id(program, other, ranges))
+    for change in (
+        {"offset_bytes": 12_345},
+        {"size_bytes": 12_345},
+        {"memory_space": 5},
+        {"shape_index": "{7}"},
+    ):
+        other = replace(assignment, values=with_last(assignment.values, **change))
+        ids.append(program_id(program, other, ranges))
+    last = max(ranges)
+    for change in ({"start_time": 0}, {"end_time": 1}):
+        other = {**ranges, last: ranges[last]._replace(**change)}
+        ids.append(program_id(program, assignment, other))
     assert len(set(ids)) == len(ids)
 
 
-def test_numbers_that_only_count_do_not_matter(parts):
+def test_numbers_that_only_count_do_not_matter(sample):
     """XLA numbers allocations and values as it makes them."""
-    program, allocations, values, ranges = parts
-    renumbered = {
-        (id(table), column): pa.array(np.array(table[column]) + 100, pa.int32())
-        for table in (allocations, values, ranges)
-        for column in ("allocation_index", "value_id")
-        if column in table.column_names
-    }
-    other = [
-        pa.table(
-            {name: renumbered.get((id(table), name), table[name]) for name in table.column_names}
-        ).take(np.arange(len(table))[::-1])
-        for table in (allocations, values, ranges)
-    ]
-    assert program_id_of(program, *other) == program_id_of(program, *parts[1:])
+    program, assignment, ranges = sample
+    renumbered = replace(
+        assignment,
+        allocations=[
+            row._replace(allocation_index=row.allocation_index + 100)
+            for row in reversed(assignment.allocations)
+        ],
+        values=[
+            row._replace(value_id=row.value_id + 100, allocation_index=row.allocation_index + 100)
+            for row in reversed(assignment.values)
+        ],
+    )
+    moved = {value_id + 100: row for value_id, row in ranges.items()}
+    assert program_id(program, renumbered, moved) == program_id(program, assignment, ranges)
 
 
-def test_values_of_another_text_are_no_program(parts):
-    program, allocations, values, ranges = parts
-    foreign = with_number(values, "instruction_id", len(program))
-    assert program_id_of(program, allocations, foreign, ranges) is None
+def test_values_of_another_text_are_no_program(sample):
+    program, assignment, ranges = sample
+    foreign = replace(assignment, values=with_last(assignment.values, instruction="foreign"))
+    assert program_id(program, foreign, ranges) is None
 
 
 def test_what_is_worked_out_makes_the_same_program_unless_it_is_an_estimate():

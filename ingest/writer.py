@@ -1,13 +1,6 @@
-"""Reads a run's programs, in turn or in processes beside this one, and writes rows in batches."""
+"""Collects the outcomes of a run's programs and writes their rows."""
 
-import multiprocessing
-import os
-import signal
-import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence, Set
-from concurrent.futures import Future, ProcessPoolExecutor
-from functools import partial
+from collections.abc import Set
 from typing import Any
 
 import pyarrow as pa
@@ -18,166 +11,20 @@ from ..schema.stores.base import Batch, Known
 from ..schema.stores.duckdb import Store
 from ..schema.versions import READER_VERSION
 from .choose_run import Occurrences
-from .modules import with_ids
 from .outcomes import OK
-from .read_program import (
-    Content,
-    ProgramOutcome,
-    ReadBefore,
-    batches_of,
-    content_of,
-    read_programs,
-    recognised,
-)
-from .readers.lines import use_quick_memory
-from .sources.program import Identified, Program
+from .read_program import ProgramOutcome
+from .rows import module_tables
 
-# Reads programs, one after the other or in processes beside the writing process.
-
-# The bytes of files to read ahead: enough to keep the processes busy while a new warehouse is
-# created, few enough for memory. One program a process, and one more, may always wait.
-_AHEAD_BYTES = 32 << 20
-_BATCHES_PER_JOB = 2
-
-
-class Workers:
-    """A number of jobs for reading programs; a context manager.
-
-    With one job this process reads; with several jobs as many processes read, unless there is a
-    single program. `mine` are patterns of files that are the user's code, see `frames.are_library`.
-    """
-
-    def __init__(self, jobs: int, mine: Sequence[str] = ()) -> None:
-        self._jobs, self._mine = jobs, mine
-        self._pool = ProcessPoolExecutor(jobs, initializer=_prepare) if jobs > 1 else None
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-
-    def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
-        """The outcome of each program, in order; see `read_programs` for `known`."""
-        if self._pool is None or len(programs) == 1:
-            before = ReadBefore()
-            for batch in batches_of(programs):
-                together = [(program, None) for program in batch]
-                yield from read_programs(together, known, mine=self._mine, before=before)
-            return
-        plan = _Plan(programs, known, self._mine, self._pool)
-        # Each process has a few batches to do, so that they end together.
-        batches = deque(batches_of(programs, least=_BATCHES_PER_JOB * self._jobs))
-        begun: deque[tuple[int, Iterator[ProgramOutcome]]] = deque()
-        while batches or begun:
-            ahead_bytes = sum(size for size, _ in begun)
-            while batches and (len(begun) <= self._jobs or ahead_bytes < _AHEAD_BYTES):
-                batch = batches.popleft()
-                size = sum(program.size_bytes for program in batch)
-                begun.append((size, plan.begin(batch)))
-                ahead_bytes += size
-            yield from begun.popleft()[1]
-
-
-class _Plan:
-    """Which programs of a run processes read: not those known, and of one content only the first.
-
-    Hashing a program costs less than sending it to another process, and most programs of a run are
-    known, or those of another host too.
-    """
-
-    def __init__(
-        self,
-        programs: Sequence[Program],
-        known: Set[int],
-        mine: Sequence[str],
-        pool: ProcessPoolExecutor,
-    ) -> None:
-        self._known, self._mine, self._pool = known, mine, pool
-        self._names = Counter(program.key.module_name for program in programs)
-        self._before, self._contents = ReadBefore(), set[Content]()
-
-    def begin(self, batch: Sequence[Program]) -> Iterator[ProgramOutcome]:
-        """Begin to read programs; the iterator waits for their outcomes, in order."""
-        sent: list[tuple[Program, Identified | None]] = []
-        reading: list[Future[list[ProgramOutcome]]] = []
-        read: deque[ProgramOutcome] = deque()
-
-        def next_read() -> ProgramOutcome:
-            while reading:
-                read.extend(reading.pop().result())
-            return read.popleft()
-
-        outcomes: list[Callable[[], ProgramOutcome]] = []
-        for program in batch:
-            content = identified = None
-            if self._known or self._names[program.key.module_name] > 1:
-                identified = program.fingerprint()
-                content = content_of(program.key, identified)
-                if identified.module_id in self._known:
-                    outcomes.append(partial(recognised, program, identified))
-                    continue
-                if content in self._contents:
-                    # The first one's outcome comes before this one's. No content waits in memory.
-                    identified.content = None
-                    outcomes.append(partial(self._repeated, program, identified))
-                    continue
-                self._contents.add(content)
-            outcomes.append(partial(self._read, content, next_read))
-            # The content is sent along, so it is read once.
-            sent.append((program, identified))
-        if sent:
-            reading.append(self._submit(sent))
-        return (outcome() for outcome in outcomes)
-
-    def _submit(self, programs: list[tuple[Program, Identified | None]]) -> Future[Any]:
-        return self._pool.submit(read_programs, programs, frozenset(), mine=self._mine)
-
-    def _read(
-        self, content: Content | None, outcome_of: Callable[[], ProgramOutcome]
-    ) -> ProgramOutcome:
-        outcome = outcome_of()
-        self._before.remember(outcome)
-        if outcome.status != OK and content is not None:
-            self._contents.remove(content)
-        return outcome
-
-    def _repeated(self, program: Program, identified: Identified) -> ProgramOutcome:
-        found = self._before.outcome(program, identified)
-        return found or self._submit([(program, None)]).result()[0]
-
-
-def _prepare() -> None:
-    """Prepare a process: set up its memory, and end it when its parent ends."""
-    # Ctrl-C goes to all processes, and a process that ends by itself may hold the queue's lock.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    use_quick_memory()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End with the parent: otherwise processes of a killed parent would wait forever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "only a pool's process comes here"
-    parent.join()
-    os._exit(1)
-
-
-# Collects the outcomes of a run's programs and writes them in batches.
-
-# Rows wait in memory until a batch reaches a limit, because a transaction for each small module
-# costs more than reading it, and because the store compresses several large modules in parallel.
-# A small table takes far more memory than its rows. Dumps of known modules take little, and each
-# transaction works the history of the whole run out again.
-_BATCH_BYTES = 96 << 20
-_BATCH_MODULES = 500
-_BATCH_DUMPS = 8_000
+# Rows wait in memory until there are this many cells (about 64 MB), because a transaction for each
+# small module costs more than reading it. Dumps of known modules take little, and each transaction
+# computes the history of the whole run again.
+_MAX_CELLS = 4_000_000
+_MAX_DUMPS = 8_000
 
 _Row = dict[str, Any]
 
 
-class Batches:
+class Writer:
     """A run's dumps that wait for the store; `new_modules` counts the modules written.
 
     `run` is the run's own row and labels, if they change: they are part of the first batch, so
@@ -217,7 +64,7 @@ class Batches:
         self._spare: dict[int, ProgramOutcome] = {}
         self._flags: dict[int, dict[str, str]] = {}
         self._files: dict[int, list[_Row]] = {}
-        self._waiting_bytes = 0
+        self._waiting_cells = 0
 
     def add(self, outcome: ProgramOutcome) -> bool:
         """Add a program's outcome; False if the dump stays as it is stored."""
@@ -253,16 +100,11 @@ class Batches:
         if outcome.module is not None and self._is_wanted(outcome):
             assert outcome.module_id is not None
             self._modules[outcome.module_id] = outcome
-            self._waiting_bytes += outcome.module.nbytes
+            self._waiting_cells += outcome.module.cells
         else:
             # Its rows would wait in memory for nothing.
             outcome.module = None
-        is_full = (
-            self._waiting_bytes > _BATCH_BYTES
-            or len(self._modules) >= _BATCH_MODULES
-            or len(self._dumps) >= _BATCH_DUMPS
-        )
-        if is_full:
+        if self._waiting_cells > _MAX_CELLS or len(self._dumps) >= _MAX_DUMPS:
             self.write()
         return True
 
@@ -344,7 +186,7 @@ class Batches:
         self._file_sets.update(self._files)
         for written in (self._dumps, self._modules, self._flags, self._files):
             written.clear()
-        self._waiting_bytes = 0
+        self._waiting_cells = 0
 
 
 def _dump_row(run_id: str, outcome: ProgramOutcome, occurrence: int) -> _Row:
@@ -380,4 +222,4 @@ def _module_tables(outcomes: dict[int, ProgramOutcome]) -> dict[str, pa.Table]:
         | {"reader_version": READER_VERSION}
         for module_id, module in modules.items()
     ]
-    return {"modules": arrow.rows("modules", headers), **with_ids(modules)}
+    return {"modules": arrow.rows("modules", headers), **module_tables(modules)}

@@ -1,0 +1,80 @@
+"""The rows of modules as lists, and as one Arrow table a relation for the store."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ..schema.arrow import schema
+from ..xla.agreement import Contradiction
+
+# By column, an entry a row, None for null; and by relation, without module_id.
+Columns = dict[str, list[Any]]
+Rows = dict[str, Columns]
+
+
+@dataclass
+class Module:
+    """A module's rows.
+
+    Attributes:
+        header: the columns of the module's row in `modules`.
+        rows: those of the other relations.
+        contradictions: where the parts of the dump contradict each other.
+        disagreements: where they are at odds with the HLO text.
+        unread_passes: the texts between passes that cannot be read, each with its step and pass.
+    """
+
+    header: dict[str, object]
+    rows: Rows
+    contradictions: list[Contradiction] = field(default_factory=list)
+    disagreements: list[str] = field(default_factory=list)
+    unread_passes: list[str] = field(default_factory=list)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of all rows: a measure of their memory."""
+        return sum(len(column) for columns in self.rows.values() for column in columns.values())
+
+    @property
+    def tables(self) -> dict[str, pa.Table]:
+        """The rows as an Arrow table by relation."""
+        return {name: _table(name, [columns]) for name, columns in self.rows.items()}
+
+
+def module_tables(modules: Mapping[int, Module]) -> dict[str, pa.Table]:
+    """The rows of modules, by module_id, as one Arrow table a relation.
+
+    A corrupt dump's rows lack columns: these are null.
+    """
+    by_relation: dict[str, list[tuple[int, dict[str, list[Any]]]]] = {}
+    for module_id, module in modules.items():
+        for name, columns in module.rows.items():
+            by_relation.setdefault(name, []).append((module_id, columns))
+    tables = {}
+    for name, parts in by_relation.items():
+        module_ids: list[int] = []
+        for module_id, columns in parts:
+            module_ids += [module_id] * _length(columns)
+        table = _table(name, [columns for _, columns in parts])
+        tables[name] = table.add_column(0, "module_id", pa.array(module_ids, pa.int64()))
+    return tables
+
+
+def _table(name: str, parts: list[dict[str, list[Any]]]) -> pa.Table:
+    """The rows of several modules, one after the other."""
+    types = {column.name: column.type for column in schema(name)}
+    present = dict.fromkeys(column for columns in parts for column in columns)
+    arrays = {}
+    for column in present:
+        values: list[Any] = []
+        for columns in parts:
+            values += columns.get(column) or [None] * _length(columns)
+        arrays[column] = pa.array(values, types[column])
+    return pa.table(arrays)
+
+
+def _length(columns: Mapping[str, list[Any]]) -> int:
+    """The number of rows."""
+    return len(next(iter(columns.values()), ()))

@@ -1,0 +1,315 @@
+"""Live ranges and alias sets: when each value is live, and which values must share memory.
+
+The rules are XLA's HloAliasAnalysis and HloLiveRange on the flattened schedule.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from .analysis import Analysis, Dataflow, Liveness, Schedule
+from .dataflow import trace_values
+from .errors import DumpError
+from .forwarding import KNOWN_OPCODES
+from .parts import LiveRange
+from .program import NONE, NOT_READ, Program
+from .schedule import flatten
+
+# The rule changed between the known changelists 933746096 and 1014260217 of libtpu.
+_LAST_BEFORE_NEWEST_LIBTPU: Final = 10**9
+# The rule changed between the known changelists 885286250 and 897798484.
+_FIRST_WRITTEN_AT_DONE: Final = 890_000_000
+
+
+def analyse(
+    program: Program, changelist: int | None = None, dumped: Sequence[LiveRange] | None = None
+) -> Analysis:
+    """Derive the schedule, values, positions, uses and live ranges as XLA's own analyses do.
+
+    The order of the text is taken as the schedule. If the text is not scheduled, the times are an
+    estimate, and all else but the live ranges holds. For an opcode without a rule one is assumed
+    (`Analysis.assumed`): then values, positions, uses and live ranges are an estimate.
+
+    Compilers differ in three rules:
+
+    - In the newest libtpu no value reuses the memory of an output. Without a changelist the
+      text decides by a heuristic: only the newest libtpu prints `dma_priority`.
+    - In an older libtpu an array that an async-start updates in place is the new value from the
+      async-start on.
+    - In XLA since JAX 0.12, and in the newest libtpu, a value of an async computation starts at
+      the time of the async-start, and not at its own earlier time. The dumped live ranges show
+      it, because the texts of JAX 0.11 and 0.12 do not differ. Without them, a text that omits
+      the elements of tuples is taken to be new.
+
+    Args:
+        changelist: of the TPU compiler, if the file names state it.
+        dumped: the live ranges of the dump, if it has them.
+
+    Raises DumpError where an instruction does not fit its operands, or a computation its callers.
+    """
+    _require_roots(program)
+    is_newest_libtpu = program.has_dma_priority
+    async_starts_late = is_newest_libtpu or any("#" in name for name in program.names)
+    is_written_at_start = False
+    if changelist is not None:
+        is_written_at_start = changelist < _FIRST_WRITTEN_AT_DONE
+        is_newest_libtpu = async_starts_late = changelist > _LAST_BEFORE_NEWEST_LIBTPU
+    schedule = flatten(program)
+    flow = trace_values(program, schedule, is_written_at_start=is_written_at_start)
+    if dumped is not None:
+        observed = _observe_async_starts(program, schedule, flow, dumped)
+        async_starts_late = async_starts_late if observed is None else observed
+    return Analysis(
+        program,
+        schedule,
+        flow,
+        live_ranges(program, schedule, flow, async_starts_late=async_starts_late),
+        is_newest_libtpu,
+        async_starts_late,
+        _count_assumed(program, flow),
+    )
+
+
+def reorder(analysis: Analysis, order: Sequence[int]) -> Analysis:
+    """The same program and values in another order of the instructions, see `flatten`."""
+    program, flow = analysis.program, analysis.flow
+    schedule = flatten(program, order)
+    liveness = live_ranges(program, schedule, flow, async_starts_late=analysis.async_starts_late)
+    return replace(analysis, schedule=schedule, liveness=liveness)
+
+
+def _require_roots(program: Program) -> None:
+    """Raise DumpError if a computation has no root, because it was not read."""
+    for computation, root in enumerate(program.root):
+        if root == NONE:
+            line = program.unread[0].line if program.unread else None
+            name = program.computation_names[computation]
+            raise DumpError(f"the root of computation {name} is not read", line)
+
+
+def _count_assumed(program: Program, flow: Dataflow) -> dict[str, int]:
+    """By opcode for which a rule is assumed, the instructions with values; sorted by opcode.
+
+    The end of an asynchronous pair is not listed in addition to its start, and instructions that
+    were not read are reported as such.
+    """
+    counts = Counter(
+        opcode
+        for opcode, slot in zip(program.opcode, flow.slots.start, strict=True)
+        if opcode not in KNOWN_OPCODES and slot != NONE
+    )
+    omitted = {NOT_READ}
+    for opcode in counts:
+        if opcode.endswith("-start"):
+            stem = opcode.removesuffix("start")
+            omitted |= {stem + "update", stem + "done"}
+    return {opcode: counts[opcode] for opcode in sorted(counts) if opcode not in omitted}
+
+
+def _observe_async_starts(
+    program: Program, schedule: Schedule, flow: Dataflow, dumped: Sequence[LiveRange]
+) -> bool | None:
+    """Whether the dumped values of async computations all start at the async-start.
+
+    None if the dump has no such value.
+    """
+    if all(start == NONE for start in schedule.async_start):
+        return None
+    dumped_start: dict[str, int] = {}
+    for live_range in dumped:
+        if live_range.shape_index == "{}":
+            dumped_start.setdefault(live_range.instruction, live_range.start_time)
+    observed: list[bool] = []
+    for row in flow.row:
+        start = schedule.async_start[program.computation[row]]
+        name = program.names[row]
+        if start != NONE and name in dumped_start:
+            late_time = max(schedule.time[start], schedule.time[row])
+            observed.append(dumped_start[name] == late_time)
+    return all(observed) if observed else None
+
+
+def live_ranges(
+    program: Program, schedule: Schedule, flow: Dataflow, *, async_starts_late: bool
+) -> Liveness:
+    """Compute live ranges and alias sets.
+
+    Args:
+        async_starts_late: whether values of async computations start at the async-start.
+
+    Raises DumpError if an alias of the header names a part that does not exist.
+    """
+    aliased = _aliased_slots(program, flow)
+    sets = _find_alias_sets(program, schedule, flow, aliased)
+    parameters = {parameter for parameter, _ in aliased}
+    start = _start_times(program, schedule, flow, async_starts_late=async_starts_late)
+    end = _end_times(program, schedule, flow, parameters)
+    _end_where_next_starts(start, end, sets)
+    return Liveness(start, end, sets)
+
+
+def _aliased_slots(program: Program, flow: Dataflow) -> list[tuple[int, int]]:
+    """The header's `input_output_alias` as slots: of an entry parameter, of the entry's root."""
+    root = program.root[program.entry]
+    pairs = []
+    for alias in program.aliases:
+        parameter = program.parameter(program.entry, alias.number, root)
+        parameter_slot = flow.slots.find(parameter, alias.operand_index)
+        output_slot = flow.slots.find(root, alias.output_index)
+        if NONE in (parameter_slot, output_slot):
+            raise DumpError("input_output_alias names a part of a shape that does not exist", 1)
+        pairs.append((parameter_slot, output_slot))
+    return pairs
+
+
+def _find_alias_sets(
+    program: Program, schedule: Schedule, flow: Dataflow, aliased: list[tuple[int, int]]
+) -> list[int]:
+    """By value, its alias set: the smallest number of the values that must share its memory.
+
+    At each index share memory: a while, its operand, the root and the parameter of its body, and
+    the parameter of its condition; a conditional and the roots of its branches; an in-place
+    operand and the result; a donated parameter and the output.
+    """
+    slots, union = flow.slots, _UnionFind(len(flow))
+
+    def join(slot: int, other: int) -> None:
+        value, other_value = flow.value[slot], flow.value[other]
+        if value != NONE and other_value != NONE:
+            union.join(value, other_value)
+
+    def join_results(row: int, other: int) -> None:
+        for position in range(slots.count(row)):
+            join(slots.start[row] + position, slots.start[other] + position)
+
+    for row in schedule.order:
+        if program.opcode[row] == "while":
+            body, condition = program.callee(row, "body"), program.callee(row, "condition")
+            join_results(row, program.operand(row, 0))
+            join_results(row, program.root[body])
+            join_results(row, program.parameter(body, 0, row))
+            join_results(row, program.parameter(condition, 0, row))
+    for computation, caller in enumerate(schedule.caller):
+        if caller != NONE and program.opcode[caller] == "conditional":
+            join_results(caller, program.root[computation])
+    for operand, result in flow.in_place:
+        join(operand, result)
+    for parameter, output in aliased:
+        join(parameter, output)
+    return [union.find(value) for value in range(len(flow))]
+
+
+class _UnionFind:
+    """Disjoint sets of the numbers below `count`; the smallest number represents its set."""
+
+    def __init__(self, count: int) -> None:
+        self._parent = list(range(count))
+
+    def find(self, number: int) -> int:
+        """The smallest number of the set."""
+        parent = self._parent
+        while parent[number] != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    def join(self, number: int, other: int) -> None:
+        """Unite two sets."""
+        low, high = sorted((self.find(number), self.find(other)))
+        self._parent[high] = low
+
+
+def _start_times(
+    program: Program, schedule: Schedule, flow: Dataflow, *, async_starts_late: bool
+) -> list[int]:
+    """By value, the time when it starts; NONE in a region.
+
+    A parameter's value starts with its computation.
+    """
+    starts = []
+    for row in flow.row:
+        start, computation = schedule.time[row], program.computation[row]
+        if start != NONE and program.opcode[row] == "parameter":
+            start = schedule.span_start[computation]
+        context = schedule.async_start[computation]
+        if start != NONE and context != NONE and async_starts_late:
+            start = max(start, schedule.time[context])
+        starts.append(start)
+    return starts
+
+
+def _end_times(
+    program: Program, schedule: Schedule, flow: Dataflow, aliased_parameters: set[int]
+) -> list[int]:
+    """By value, the time when it ends, as if it had its memory alone; NONE in a region.
+
+    Args:
+        aliased_parameters: the slots of parameters that the header aliases with an output.
+    """
+    slots, value, time = flow.slots, flow.value, schedule.time
+    # A root has its values until its computation ends.
+    position_time = list(time)
+    for computation, root in enumerate(program.root):
+        position_time[root] = schedule.span_end[computation]
+    # The values of an async computation are live up to the async-done.
+    done_time = {
+        start: time[row]
+        for row, start in schedule.started.items()
+        if program.opcode[row] == "async-done"
+    }
+    ends = []
+    for slot, row in zip(flow.defined_at, flow.row, strict=True):
+        computation = program.computation[row]
+        end = position_time[row]
+        is_parameter = program.opcode[row] == "parameter"
+        if computation == program.entry and is_parameter and slot not in aliased_parameters:
+            # The caller owns the memory, which is never freed.
+            end = schedule.span_end[computation]
+        ends.append(max(end, done_time.get(schedule.async_start[computation], NONE)))
+    for slot, row in enumerate(slots.row):
+        used = value[slot]
+        if used != NONE and ends[used] < position_time[row]:
+            ends[used] = position_time[row]
+    read_time = _read_times(program, schedule)
+    for used, row in zip(flow.use_value, flow.use_row, strict=True):
+        if ends[used] < read_time[row]:
+            ends[used] = read_time[row]
+    return [NONE if time[row] == NONE else end for row, end in zip(flow.row, ends, strict=True)]
+
+
+def _read_times(program: Program, schedule: Schedule) -> list[int]:
+    """By row, the time when it reads its operands; NONE if it never does.
+
+    A while reads when the parameter of its body starts. A call reads nothing itself, because the
+    parameters of its computation have the values of the operands.
+    """
+    times = list(schedule.time)
+    for row in schedule.order:
+        if program.opcode[row] == "while":
+            parameter = program.parameter(program.callee(row, "body"), 0, row)
+            times[row] = schedule.time[parameter]
+    for caller in schedule.caller:
+        if caller != NONE and program.opcode[caller] == "call":
+            times[caller] = NONE
+    return times
+
+
+def _end_where_next_starts(start: list[int], end: list[int], alias_set: list[int]) -> None:
+    """Let each value end where the next value of its alias set starts, if their ranges touch.
+
+    XLA ends a value at the start of the next, not one earlier. Of two values that touch, in the
+    order of start and end, the second is live as long as either is. Ranges with a gap between
+    them keep their ends.
+    """
+    members: dict[int, list[int]] = {}
+    for value, number in enumerate(alias_set):
+        if start[value] != NONE:
+            members.setdefault(number, []).append(value)
+    for values in members.values():
+        values.sort(key=lambda value: (start[value], end[value]))
+        for earlier, later in pairwise(values):
+            if end[earlier] >= start[later]:
+                end[later] = max(end[earlier], end[later])
+                end[earlier] = start[later]

@@ -1,0 +1,62 @@
+"""Memory spaces: XLA's numbers for them, and what people call them."""
+
+from typing import Final, NamedTuple
+
+from .parts import BufferAssignment
+
+SPACES: Final = ("hbm", "host", "vmem", "smem", "sflag", "cmem", "other")
+# By platform and XLA's number: only some dumps have XLA's name. 5 of a GPU is pinned host memory.
+_SPACE_OF_NUMBER: Final[dict[tuple[str | None, int], str]] = {
+    ("tpu", 1): "vmem",
+    ("tpu", 2): "smem",
+    ("gpu", 5): "host",
+}
+# libtpu's memory usage reports use these names, in every version that names spaces at all.
+_LIBTPU_NAMES: Final = {0: "default", 1: "vmem", 2: "smem", 4: "host"}
+
+
+class MemorySpace(NamedTuple):
+    """A memory space of a module: a row of `memory_spaces`.
+
+    Attributes:
+        memory_space: XLA's number, the color: 0 is the main memory.
+        space_name: XLA's name, or None.
+        space: one of SPACES.
+    """
+
+    memory_space: int
+    space_name: str | None
+    space: str
+
+
+def memory_spaces(
+    assignment: BufferAssignment | None, names: dict[int, str] | None, platform: str | None
+) -> list[MemorySpace]:
+    """Every space that an allocation is in or the usage report names, by number."""
+    named = dict(names or {})
+    used = {allocation.memory_space for allocation in assignment.allocations} if assignment else ()
+    return [
+        MemorySpace(number, named.get(number), space_of(number, named.get(number), platform))
+        for number in sorted({*named, *used})
+    ]
+
+
+def libtpu_space_names(assignment: BufferAssignment) -> dict[int, str]:
+    """The names of the spaces of a TPU program's binary, which has only the numbers."""
+    used = sorted({allocation.memory_space for allocation in assignment.allocations})
+    return {number: _LIBTPU_NAMES.get(number, f"color_{number}") for number in used}
+
+
+def space_of(memory_space: int, name: str | None, platform: str | None) -> str:
+    """What people call a memory space, one of SPACES: by its number and XLA's name for it.
+
+    >>> space_of(0, "default", "tpu"), space_of(0, None, "cpu"), space_of(7, "color_7", "tpu")
+    ('hbm', 'host', 'other')
+    >>> space_of(1, None, "tpu"), space_of(1, None, None)
+    ('vmem', 'other')
+    """
+    if name is not None and name.lower() in SPACES:
+        return name.lower()
+    if memory_space == 0:
+        return "host" if platform == "cpu" else "hbm"
+    return _SPACE_OF_NUMBER.get((platform, memory_space), "other")
