@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import starmap
 from typing import Any, NamedTuple
 
-
 from ..schema.readable import one_line
 from ..schema.stores.duckdb import Store
 from ..xla.frames import is_library

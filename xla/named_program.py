@@ -12,9 +12,7 @@ from .program import NONE, Program
 from .shapes import ArrayShape, Shape, TupleShape, logical_bytes, parse_shape
 
 # These carry the name of their neighbours and compute nothing themselves.
-_NEVER_OWN = frozenset(
-    ("while", "conditional", "call", "tuple", "get-tuple-element", "parameter")
-)
+_NEVER_OWN = frozenset(("while", "conditional", "call", "tuple", "get-tuple-element", "parameter"))
 COPIES: Final = frozenset(("copy", "copy-start"))
 CONVERTS_OR_RESHAPES: Final = frozenset(("convert", "reshape", "transpose"))
 # The result has all elements of the operand, in any order and type.
@@ -40,10 +38,12 @@ class NamedProgram:
         is_argument: by row, whether it is a parameter of the entry computation.
         is_fused: by row, whether it is part of a fusion.
         is_named: by row, whether its op_name is strong.
+        outer_operand: by row of a parameter in a fusion, the fusion's operand that it stands for.
         owns: by row, whether it computes what its strong op_name says, so that it can own values.
     """
 
     def __init__(self, program: Program, flow: Dataflow) -> None:
+        """Raises DumpError if a fusion lacks an operand of its computation."""
         self.program, self.flow = program, flow
         self.op_name: list[OpName] = read_op_names(program)
         self.caller = find_callers(program)
@@ -52,6 +52,11 @@ class NamedProgram:
             self.is_argument[row] = program.parameter_number[row] != NONE
         is_fusion = [row != NONE and program.opcode[row] == "fusion" for row in self.caller]
         self.is_fused = [is_fusion[computation] for computation in program.computation]
+        self.outer_operand = {
+            row: program.operand(self.caller[program.computation[row]], number)
+            for row, number in enumerate(program.parameter_number)
+            if number != NONE and self.is_fused[row]
+        }
         self.is_named = [op_name.kind is Kind.STRONG for op_name in self.op_name]
         self.owns = [
             is_named and opcode not in _NEVER_OWN
@@ -87,16 +92,6 @@ class NamedProgram:
             if self.is_argument[row]:
                 arguments.setdefault(self.op_name[row], row)
         return arguments
-
-    def outer_operand(self, row: int) -> int:
-        """The fusion's operand that a parameter in the fusion stands for; NONE for other rows.
-
-        Raises DumpError if the fusion lacks the operand.
-        """
-        number = self.program.parameter_number[row]
-        if number == NONE or not self.is_fused[row]:
-            return NONE
-        return self.program.operand(self.caller_of(row), number)
 
     def parameter(self, computation: int, number: int, caller: int) -> int:
         """The row of a computation's parameter. Raises DumpError at the caller if it has none."""

@@ -170,9 +170,7 @@ def _numbered_steps(
     return numbered
 
 
-def _fold(
-    steps: list[str], numbered: list[_NumberedStep], differing: set[tuple[str, ...]]
-) -> str:
+def _fold(steps: list[str], numbered: list[_NumberedStep], differing: set[tuple[str, ...]]) -> str:
     folded = list(steps)
     for step in numbered:
         if step.number == numbered[0].number and step.pattern not in differing:

@@ -12,6 +12,7 @@ class Values:
 
     Attributes:
         row: the defining instruction.
+        opcode: of the defining instruction.
         array: the shape of the array; None for the table of a tuple.
     """
 
@@ -20,6 +21,7 @@ class Values:
         flow = named.flow
         slots, shapes = flow.slots, named.program.shape
         self.row = flow.row
+        self.opcode = [named.program.opcode[row] for row in flow.row]
         self.array: list[ArrayShape | None] = []
         self._index: list[ShapeIndex] = []
         for row, slot in zip(flow.row, flow.defined_at, strict=True):
@@ -30,10 +32,6 @@ class Values:
 
     def __len__(self) -> int:
         return len(self.row)
-
-    def opcode(self, value: int) -> str:
-        """The opcode of the defining instruction."""
-        return self.named.program.opcode[self.row[value]]
 
     def is_single(self, value: int) -> bool:
         """Whether the value is the whole result of its instruction."""
@@ -46,7 +44,7 @@ class Values:
         operands, element 1 the results: there it is the number within one of these.
         """
         index = self._index[value]
-        if self.opcode(value) in GATHER_STARTS:
+        if self.opcode[value] in GATHER_STARTS:
             index = index[1:]
         return index[0] if index else 0
 
@@ -55,7 +53,7 @@ class Values:
         index = self._index[value]
         if not index or index[0] < 2:
             return False
-        opcode = self.opcode(value)
+        opcode = self.opcode[value]
         return opcode.endswith("-start") and opcode != "all-reduce-start"
 
     def operand(self, value: int, number: int) -> int:

@@ -11,7 +11,7 @@ from .fusions import Fusions
 from .loops import LoopInputs
 
 _UPDATE = "dynamic-update-slice"
-_RELAYOUTS = KEEPS_ELEMENTS | {"slice", "pad", "dynamic-slice"}
+_RELAYOUTS = COPIES | KEEPS_ELEMENTS | {"slice", "pad", "dynamic-slice"}
 
 
 class Update(NamedTuple):
@@ -58,15 +58,13 @@ class Buffers:
 
     def _find_update(self, value: int) -> Update | None:
         values, fusions, program = self._values, self._fusions, self._values.named.program
-        row, opcode = values.row[value], values.opcode(value)
-        if values.array[value] is None:
-            return None
-        if opcode == _UPDATE:
+        if values.opcode[value] == _UPDATE:
+            row = values.row[value]
             written = program.operand(row, 1)
             return Update(row, written, values.operand(value, 0), fills_inside=False)
-        if opcode != "fusion":
+        if value not in fusions.root:
             return None
-        root = fusions.written[fusions.root(values, value)]
+        root = fusions.written[fusions.root[value]]
         if program.opcode[root] != _UPDATE:
             return None
         first = fusions.written_into[program.operand(root, 0)]
@@ -77,33 +75,30 @@ class Buffers:
 
     def _relaid(self, value: int) -> int:
         """One step back through a copy or a nameless change of layout or type."""
-        values, opcode = self._values, self._values.opcode(value)
+        values, opcode = self._values, self._values.opcode[value]
+        is_nameless = not values.named.is_named[values.row[value]]
         source = NONE
-        if values.array[value] is None:
-            return value
-        if opcode in COPIES:
-            source = values.operand(value, 0)
-        elif not values.named.is_named[values.row[value]]:
-            if opcode in CONVERTS_OR_RESHAPES:
-                source = values.operand(value, 0)
-            elif opcode == "fusion":
-                source = self._passed_through(value, self._fusions.same_elements)
+        if opcode in COPIES or (is_nameless and opcode in CONVERTS_OR_RESHAPES):
+            source = self._operand(value)
+        elif is_nameless and value in self._fusions.root:
+            source = self._passed_through(value, self._fusions.same_elements)
         return value if source == NONE else source
+
+    def _operand(self, value: int) -> int:
+        """The first operand's value; NONE for a tuple's table."""
+        return NONE if self._values.array[value] is None else self._values.operand(value, 0)
 
     def _passed_through(self, value: int, way: ChainEnds) -> int:
         """The fusion's operand that one of its values is, on a way back; NONE if it is none."""
-        return self._fusions.outer_value(way[self._fusions.root(self._values, value)])
+        return self._fusions.outer_value(way[self._fusions.root[value]])
 
     def _rearranged(self, value: int) -> int:
         """One step back through any change of layout or type, cut or padding, or a loop."""
-        values, opcode = self._values, self._values.opcode(value)
         source = NONE
-        if values.array[value] is None:
-            return value
-        if opcode == "fusion":
+        if value in self._fusions.root:
             source = self._passed_through(value, self._fusions.rearranged)
-        elif opcode in _RELAYOUTS or opcode in COPIES:
-            source = values.operand(value, 0)
+        elif self._values.opcode[value] in _RELAYOUTS:
+            source = self._operand(value)
         elif value in self._loop_phis:
             source = self._loop_phis[value].entering
         return value if source == NONE else source
@@ -126,7 +121,7 @@ class Buffers:
         """Whether a value is a slice, or the array that XLA joins again from slices."""
         values, program = self._values, self._values.named.program
         is_join = program.custom_call_target.get(values.row[value]) == "ConcatBitcast"
-        return values.array[value] is not None and (is_join or values.opcode(value) == "slice")
+        return values.array[value] is not None and (is_join or values.opcode[value] == "slice")
 
     def begins_as(self, update: Update) -> int:
         """The value that an updated buffer held first; NONE if a fusion makes that."""

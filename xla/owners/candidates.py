@@ -1,6 +1,6 @@
 """The values that each value may share its owner with, and the search among them."""
 
-from dataclasses import dataclass, field
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 from ..program import NONE
@@ -32,140 +32,121 @@ class Candidate(NamedTuple):
     may_be_fill: bool
 
 
-@dataclass(slots=True)
-class Claim:
-    """What the rules say about the owner of one value.
+class Candidates:
+    """What the rules say about the owners of values, by value.
 
     Attributes:
-        candidates: in order of preference; the first one with an owner gives it.
+        candidates: in order of preference; the first one with an owner gives it. No entry for a
+            value without candidates.
         rule: the rule for an owner that a candidate gives.
         owner, owner_rule: the instruction that owns the value if no candidate has an owner, or
             NONE, and the rule for it.
-        is_fill: whether the value is a fill: its owner is searched later.
-        is_loop: whether a loop carries the value.
     """
 
-    candidates: list[Candidate] = field(default_factory=list)
-    rule: str = OWN
-    owner: int = NONE
-    owner_rule: str = OWN
-    is_fill: bool = False
-    is_loop: bool = False
+    def __init__(self, value_count: int) -> None:
+        self.candidates: dict[int, list[Candidate]] = {}
+        self.rule = [OWN] * value_count
+        self.owner = [NONE] * value_count
+        self.owner_rule = [OWN] * value_count
 
-    def follow(self, value: int, *, may_be_fill: bool = True) -> None:
-        """Add a candidate; NONE adds none."""
-        if value != NONE:
-            self.candidates.append(Candidate(value, may_be_fill))
+    def follow(self, value: int, candidate: int, *, may_be_fill: bool = True) -> None:
+        """Add a candidate for a value's owner; NONE adds none."""
+        if candidate != NONE:
+            self.candidates.setdefault(value, []).append(Candidate(candidate, may_be_fill))
 
-    def own(self, row: int, rule: str) -> None:
-        """Set the instruction that owns the value if no candidate has an owner."""
-        self.owner, self.owner_rule = row, rule
-
-
-class Outcome(NamedTuple):
-    """The result of the search for one value.
-
-    Attributes:
-        owner: the instruction that owns the value, or NONE.
-        rule: the rule for it.
-        fill: the fill at which the search ended, or NONE; there is no owner then.
-    """
-
-    owner: int
-    rule: str
-    fill: int
+    def own(self, value: int, row: int, rule: str) -> None:
+        """Set the instruction that owns a value if no candidate has an owner."""
+        self.owner[value], self.owner_rule[value] = row, rule
 
 
 class Search:
-    """The search for the owners of values, along their candidates.
+    """The search for the owners of values along their candidates.
 
-    A value shares the outcome of its first candidate that has one. In a cycle of values, such as
-    the arrays that two loops pass to each other, the loops turn to their next candidates, the
+    A value shares the owner of its first candidate that has one. In a cycle of values, such as
+    the arrays that two loops pass to each other, the loops advance to their next candidates, the
     values that enter them; if there is no loop, all values of the cycle do.
+
+    Args:
+        is_fill: by value; a search that reaches a fill ends without an owner.
+        loops: the values that loops carry.
+
+    Attributes:
+        owner: by value, the instruction that owns it, or NONE.
+        rule: by value, the rule for it.
+        fill: by value, the fill at which the search ended, or NONE.
     """
 
-    def __init__(self, claims: list[Claim]) -> None:
-        self._claims = claims
-        # The place of each value's present candidate.
-        self._current = [0] * len(claims)
-        self._outcomes: list[Outcome | None] = [None] * len(claims)
+    def __init__(self, candidates: Candidates, is_fill: list[bool], loops: Container[int]) -> None:
+        self._candidates, self._loops = candidates.candidates, loops
+        self._candidate_rule = candidates.rule
+        self.owner, self.rule = list(candidates.owner), list(candidates.owner_rule)
+        self.fill = [value if fills else NONE for value, fills in enumerate(is_fill)]
+        # The place of the present candidate of each value whose search has not ended.
+        self._current = dict.fromkeys(self._candidates, 0)
+        for value in self._candidates:
+            if value in self._current:
+                self._search(value)
 
-    def outcomes(self) -> list[Outcome]:
-        """The outcome of each value, by value."""
-        return [self._outcome(value) for value in range(len(self._claims))]
-
-    def _outcome(self, start: int) -> Outcome:
-        """Follow candidates from a value on, until it has an outcome."""
+    def _search(self, start: int) -> None:
+        """Follow candidates from a value on, until its search has ended."""
         # The values from the start on, each of which has the next one as its present candidate.
-        path, depth = [start], {start: 0}
-        while True:
+        path, position = [start], {start: 0}
+        while start in self._current:
             value = path[-1]
-            outcome = self._outcomes[value] or self._end(value)
-            if outcome is None:
-                candidate = self._claims[value].candidates[self._current[value]].value
-                if candidate in depth:
-                    first = self._leave_cycle(path[depth[candidate] :])
-                    self._cut(path, depth, depth[first] + 1)
-                else:
-                    depth[candidate] = len(path)
-                    path.append(candidate)
+            candidate = self._candidates[value][self._current[value]]
+            if candidate.value in position:
+                first = self._leave_cycle(path[position[candidate.value] :])
+                for passed in path[position[first] + 1 :]:
+                    del position[passed]
+                del path[position[first] + 1 :]
+            elif candidate.value in self._current:
+                position[candidate.value] = len(path)
+                path.append(candidate.value)
                 continue
-            self._outcomes[value] = outcome
-            if len(path) == 1:
-                return outcome
-            self._cut(path, depth, len(path) - 1)
-            self._take(path[-1], outcome)
+            else:
+                self._try(value, candidate)
+            while path and path[-1] not in self._current:
+                del position[path.pop()]
 
-    @staticmethod
-    def _cut(path: list[int], depth: dict[int, int], length: int) -> None:
-        for value in path[length:]:
-            del depth[value]
-        del path[length:]
+    def _try(self, value: int, candidate: Candidate) -> None:
+        """Share the owner of a candidate whose search has ended, or advance to the next candidate."""
+        fill = self.fill[candidate.value]
+        if self.owner[candidate.value] == NONE if fill == NONE else not candidate.may_be_fill:
+            self._advance(value)
+            return
+        self.rule[value] = _combine_rules(self._candidate_rule[value], self.rule[candidate.value])
+        self.owner[value], self.fill[value] = self.owner[candidate.value], fill
+        del self._current[value]
 
-    def _end(self, value: int) -> Outcome | None:
-        """The outcome of a value without candidates that are left; None for another value."""
-        claim = self._claims[value]
-        if self._current[value] < len(claim.candidates):
-            return None
-        if claim.is_fill:
-            return Outcome(NONE, OWN, value)
-        return Outcome(claim.owner, claim.owner_rule, NONE)
-
-    def _take(self, value: int, outcome: Outcome) -> None:
-        """Give a value the outcome of its candidate, or turn to its next candidate."""
-        claim = self._claims[value]
-        is_fill = outcome.fill != NONE
-        if is_fill:
-            is_rejected = not claim.candidates[self._current[value]].may_be_fill
-        else:
-            is_rejected = outcome.owner == NONE
-        if is_rejected:
-            self._current[value] += 1
-        else:
-            self._outcomes[value] = Outcome(
-                outcome.owner, _combined_rule(claim.rule, outcome.rule), outcome.fill
-            )
+    def _advance(self, value: int) -> None:
+        """Advance to a value's next candidate; without one, its search ends with its own name."""
+        self._current[value] += 1
+        if self._current[value] == len(self._candidates[value]):
+            del self._current[value]
 
     def _leave_cycle(self, cycle: list[int]) -> int:
-        """Let values of a cycle turn to their next candidates. Returns the first of these."""
+        """Let values of a cycle advance to their next candidates. Returns the first of these."""
         rank = {value: self._exit_rank(value) for value in cycle}
         best = min(rank.values())
         leaving = [value for value in cycle if rank[value] == best]
         for value in leaving:
-            self._current[value] += 1
+            self._advance(value)
         return leaving[0]
 
     def _exit_rank(self, value: int) -> int:
-        """How fit a value is to leave a cycle: 0 for loops, 2 for values without alternative."""
-        claim, current = self._claims[value], self._current[value]
-        is_last = current + 1 == len(claim.candidates)
-        if is_last and claim.owner == NONE and claim.candidates[current].may_be_fill:
+        """Fitness of a value to leave a cycle: 0 for a loop, 2 for a value without alternative."""
+        candidates, current = self._candidates[value], self._current[value]
+        is_last = current + 1 == len(candidates)
+        if is_last and self.owner[value] == NONE and candidates[current].may_be_fill:
             return 2
-        return 0 if claim.is_loop else 1
+        return 0 if value in self._loops else 1
 
 
-def _combined_rule(rule: str, candidate_rule: str) -> str:
-    """The rule for an owner that a candidate gives: a guess remains a guess."""
+def _combine_rules(rule: str, candidate_rule: str) -> str:
+    """The rule for an owner that a candidate gives: a guess remains a guess.
+
+    Otherwise it is the first rule that is not `own`.
+    """
     if candidate_rule == WEAK:
         return WEAK
     if OPERAND in (rule, candidate_rule):

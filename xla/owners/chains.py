@@ -19,8 +19,11 @@ class ChainEnds(dict[int, int]):
         self._step, self._prefer = step, prefer
 
     def __missing__(self, start: int) -> int:
-        chain = []
-        member = start
+        member = self._step(start)
+        self[start] = start
+        if member == start:
+            return start
+        chain = [start]
         while member not in self:
             # Of a cycle, as in a damaged program, the end is one of its members.
             self[member] = member

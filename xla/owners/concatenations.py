@@ -25,7 +25,7 @@ class Concatenations:
     def _copied(self, value: int) -> int:
         """The value that a nameless copy or sum over devices is of; the value itself if none."""
         values, row = self._values, self._values.row[value]
-        if values.opcode(value) not in _COPIES_OR_REDUCES or values.array[value] is None:
+        if values.opcode[value] not in _COPIES_OR_REDUCES or values.array[value] is None:
             return value
         if self._named.is_named[row] or len(self._named.program.operands[row]) != 1:
             return value
@@ -60,9 +60,9 @@ class Concatenations:
 
     def _defining_row(self, value: int) -> int:
         """The instruction that computes a value, in a fusion if it is one's."""
-        if self._values.opcode(value) != "fusion" or self._values.array[value] is None:
-            return self._values.row[value]
-        return self._fusions.same_elements[self._fusions.root(self._values, value)]
+        if value in self._fusions.root:
+            return self._fusions.same_elements[self._fusions.root[value]]
+        return self._values.row[value]
 
     def nearly_all(self, row: int) -> int:
         """The value that a concatenation is, but for an eighth of its bytes; NONE if none."""

@@ -26,25 +26,22 @@ class Fills:
 
     def repeated(self, value: int) -> int:
         """The value that a value repeats or copies; itself if there is none."""
-        values, opcode = self._values, self._values.opcode(value)
+        values, fusions = self._values, self._fusions
         source = NONE
-        if values.array[value] is None:
-            return value
-        if opcode == "fusion":
-            root = self._fusions.root(values, value)
-            source = self._fusions.outer_value(self._fusions.repeated[root])
-        elif opcode in _REPEATS and not values.is_context(value):
-            source = values.operand(value, 0)
+        if value in fusions.root:
+            source = fusions.outer_value(fusions.repeated[fusions.root[value]])
+        elif values.opcode[value] in _REPEATS and values.array[value] is not None:
+            # The context of a copy holds no elements of the operand.
+            source = NONE if values.is_context(value) else values.operand(value, 0)
         return value if source == NONE else source
 
     def _begins_fill(self, value: int) -> bool:
         """Whether a value that repeats no other one is a fill."""
         values, named = self._values, self._values.named
-        row, opcode = values.row[value], values.opcode(value)
-        if values.array[value] is None:
-            return False
-        if opcode == "fusion":
-            return self._fusions.is_fill(self._fusions.root(values, value))
-        if opcode == "constant":
+        if value in self._fusions.root:
+            return self._fusions.is_fill(self._fusions.root[value])
+        row = values.row[value]
+        if values.opcode[value] == "constant":
             return named.rank[row] == 0
-        return named.program.custom_call_target.get(row) == "AllocateBuffer"
+        is_unwritten = named.program.custom_call_target.get(row) == "AllocateBuffer"
+        return is_unwritten and values.array[value] is not None

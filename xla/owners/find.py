@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ..named_program import COPIES
 from ..program import NONE
 from ..values import Values
-from .candidates import BECOMES, FUSED, MOVED, OWN, READ, WEAK, Outcome, Search
+from .candidates import BECOMES, FUSED, MOVED, OWN, READ, WEAK, Search
 from .chains import ChainEnds
 from .readers import Readers
 from .rules import OwnerRules
@@ -34,11 +34,11 @@ def find_owners(values: Values, alias_set: list[int], readers: Readers) -> Owner
         alias_set: by value, the smallest number of the values that must share memory with it.
     """
     rules = OwnerRules(values)
-    outcomes = Search([rules.claim(value) for value in range(len(values))]).outcomes()
-    owners = _Owners(rules, readers, outcomes, alias_set)
+    search = Search(rules.find_candidates(), rules.fills.is_fill, rules.loop_phis)
+    owners = _Owners(rules, readers, search, alias_set)
     owners.own_fills()
     owners.own_iotas()
-    owners.own_copies_of_fills(outcomes)
+    owners.own_copies_of_fills()
     source = [rules.buffers.rearranged_from[value] for value in range(len(values))]
     return Owners(owners.row, owners.rule, source)
 
@@ -50,14 +50,16 @@ class _Owners:
         self,
         rules: OwnerRules,
         readers: Readers,
-        outcomes: list[Outcome],
+        search: Search,
         alias_set: list[int],
     ) -> None:
         self._rules, self._values, self._named = rules, rules.values, rules.named
         self._readers, self._alias_set = readers, alias_set
-        self.row = [outcome.owner for outcome in outcomes]
+        self._search = search
+        self.row = list(search.owner)
         self.rule: list[str | None] = [
-            None if outcome.owner == NONE else outcome.rule for outcome in outcomes
+            None if row == NONE else rule
+            for row, rule in zip(search.owner, search.rule, strict=True)
         ]
         # By alias set, the owner of its first value that has one.
         self._owner_of_set: dict[int, int] = {}
@@ -107,11 +109,11 @@ class _Owners:
         constant inside of a fusion that of any of its readers, so that these names do not count.
         """
         named, values, fusions = self._named, self._values, self._rules.fusions
-        row, opcode = values.row[value], values.opcode(value)
+        row, opcode = values.row[value], values.opcode[value]
         if opcode in COPIES:
             return NONE, OWN
-        if opcode == "fusion":
-            inner = fusions.computing[fusions.root(values, value)]
+        if value in fusions.root:
+            inner = fusions.computing[fusions.root[value]]
             if named.owns[inner] and named.program.opcode[inner] != "constant":
                 is_its_own = named.owns[row] and values.is_single(value)
                 return inner, OWN if is_its_own else FUSED
@@ -119,7 +121,7 @@ class _Owners:
 
     def _unnamed_source(self, value: int) -> int:
         """What a fill repeats if the fill is nameless; else the fill itself."""
-        is_constant = self._values.opcode(value) == "constant"
+        is_constant = self._values.opcode[value] == "constant"
         if not is_constant and self._name_of_fill(value)[0] != NONE:
             return value
         return self._rules.fills.repeated(value)
@@ -130,7 +132,7 @@ class _Owners:
         The constant's own name does not count, because XLA shares constants.
         """
         source = self._unnamed_sources[value]
-        if self._values.opcode(source) == "constant":
+        if self._values.opcode[source] == "constant":
             return NONE
         return self._name_of_fill(source)[0]
 
@@ -141,12 +143,7 @@ class _Owners:
                 self._set(value, self._reader_of_iota(value), READ)
 
     def _is_iota(self, value: int) -> bool:
-        values = self._values
-        if values.array[value] is None:
-            return False
-        row = values.row[value]
-        if values.opcode(value) == "fusion":
-            row = self._rules.fusions.root(values, value)
+        row = self._rules.fusions.root.get(value, self._values.row[value])
         return self._named.program.opcode[row] == "iota"
 
     def _reader_of_iota(self, iota: int) -> int:
@@ -164,17 +161,17 @@ class _Owners:
             visited |= level
         return NONE
 
-    def own_copies_of_fills(self, outcomes: list[Outcome]) -> None:
+    def own_copies_of_fills(self) -> None:
         """Set the owners of values whose search ended at a fill.
 
         It is the owner of a value written into the buffer later, else the fill's.
         """
-        for value, outcome in enumerate(outcomes):
-            if outcome.fill == NONE or self._rules.fills.is_fill[value]:
+        for value, fill in enumerate(self._search.fill):
+            if fill in (NONE, value):
                 continue
             owner = self._later_owner(value)
             inherited: str | None = BECOMES
             if owner == NONE:
-                owner, inherited = self.row[outcome.fill], self.rule[outcome.fill]
-            is_inherited = outcome.rule == OWN or inherited == WEAK
-            self._set(value, owner, inherited if is_inherited else outcome.rule)
+                owner, inherited = self.row[fill], self.rule[fill]
+            rule = self._search.rule[value]
+            self._set(value, owner, inherited if rule == OWN or inherited == WEAK else rule)

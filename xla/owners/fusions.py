@@ -23,6 +23,7 @@ class Fusions:
     outermost fusion a way ends. Instructions that are not fused lead nowhere.
 
     Attributes:
+        root: by array that a fusion defines, the instruction at the fusion's root that computes it.
         same_elements: through nameless instructions that keep the elements.
         moved: as `same_elements`, and through bitcasts and copies of any name.
         computing: as `moved`, and through nested fusions of any name, to the last instruction
@@ -36,8 +37,9 @@ class Fusions:
         repeated: through all that keeps or repeats elements, of any name.
     """
 
-    def __init__(self, named: NamedProgram) -> None:
-        self._named = named
+    def __init__(self, values: Values) -> None:
+        named = self._named = values.named
+        self.root = self._find_roots(values)
         is_named = named.is_named
         opcodes = named.program.opcode
 
@@ -91,7 +93,7 @@ class Fusions:
             return row
         opcode = program.opcode[row]
         if opcode == "parameter":
-            operand = named.outer_operand(row)
+            operand = named.outer_operand.get(row, row)
             return operand if named.is_fused[operand] else row
         if opcode == "get-tuple-element":
             return self._element(row)
@@ -119,15 +121,18 @@ class Fusions:
 
     def outer_value(self, row: int) -> int:
         """The value that a fused parameter stands for; NONE for other instructions."""
-        return self._named.value_of(self._named.outer_operand(row))
+        return self._named.value_of(self._named.outer_operand.get(row, NONE))
 
-    def root(self, values: Values, value: int) -> int:
-        """The instruction at the root of a fusion that computes one of the fusion's values."""
+    def _find_roots(self, values: Values) -> dict[int, int]:
         program = self._named.program
-        root = self._root(values.row[value])
-        if program.opcode[root] == "tuple":
-            return program.operand(root, values.element(value))
-        return root
+        roots = {}
+        for value, opcode in enumerate(values.opcode):
+            if opcode == "fusion" and values.array[value] is not None:
+                root = self._root(values.row[value])
+                if program.opcode[root] == "tuple":
+                    root = program.operand(root, values.element(value))
+                roots[value] = root
+        return roots
 
     def is_fill(self, row: int) -> bool:
         """Whether a fused instruction repeats a scalar constant of the fusion."""

@@ -21,6 +21,7 @@ class Readers:
     def __init__(self, values: Values) -> None:
         self._values, self._named = values, values.named
         self._inner: dict[int, int] = {}
+        self._fused_readers: dict[int, dict[int, list[int]]] = {}
 
     def inner_reader(self, user: int, operand: int) -> int:
         """The instruction that reads an operand, by its number: the user, or one in the fusion.
@@ -39,9 +40,10 @@ class Readers:
 
     def _find_inner_reader(self, parameter: int) -> int:
         """The nearest named reader of a fused instruction, breadth first, or NONE."""
+        readers_of = self._readers_within(self._named.program.computation[parameter])
         level, visited = [parameter], {parameter}
         while level:
-            readers = [reader for row in level for reader in self._fused_readers.get(row, ())]
+            readers = [reader for row in level for reader in readers_of.get(row, ())]
             for reader in readers:
                 if self._named.owns[reader]:
                     return reader
@@ -49,14 +51,14 @@ class Readers:
             visited.update(level)
         return NONE
 
-    @cached_property
-    def _fused_readers(self) -> dict[int, list[int]]:
-        """The readers of each fused instruction, in text order."""
-        named, operands = self._named, self._named.program.operands
-        readers: dict[int, list[int]] = defaultdict(list)
-        for row, is_fused in enumerate(named.is_fused):
-            if is_fused:
-                for operand in operands[row]:
+    def _readers_within(self, computation: int) -> dict[int, list[int]]:
+        """The readers of each instruction of a fused computation, in text order."""
+        program = self._named.program
+        readers = self._fused_readers.get(computation)
+        if readers is None:
+            readers = self._fused_readers[computation] = defaultdict(list)
+            for row in program.rows_of(computation):
+                for operand in program.operands[row]:
                     readers[operand].append(row)
         return readers
 
@@ -90,9 +92,7 @@ class Readers:
         """The uses of each value in text order: (user, number of the operand)."""
         flow = self._named.flow
         uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for value, row, operand in zip(
-            flow.use_value, flow.use_row, flow.use_operand, strict=True
-        ):
+        for value, row, operand in zip(flow.use_value, flow.use_row, flow.use_operand, strict=True):
             uses[value].append((row, operand))
         for pairs in uses.values():
             pairs.sort()
@@ -104,7 +104,7 @@ class Readers:
         values = self._values
         copies: dict[int, list[int]] = defaultdict(list)
         for value in range(len(values)):
-            if values.array[value] is not None and values.opcode(value) in _COPIES_OR_CONVERTS:
+            if values.array[value] is not None and values.opcode[value] in _COPIES_OR_CONVERTS:
                 source = values.operand(value, 0)
                 if source != NONE:
                     copies[source].append(value)

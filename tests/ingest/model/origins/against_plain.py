@@ -7,7 +7,7 @@ from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.attribution import Attribution, attribute
 from memhouse.xla.columns.liveness import derive
 from memhouse.xla.columns.program import NONE
-from memhouse.xla.origins import RULES
+from memhouse.xla.owners.candidates import RULES
 from memhouse.xla.passes import PASSES
 from memhouse.xla.roles import idle_stretches
 

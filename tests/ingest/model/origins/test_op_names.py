@@ -4,19 +4,17 @@ import re
 
 import pytest
 
-from memhouse.xla.columns.program import NONE
-from memhouse.xla.op_names import Kind, callers, scopes
+from memhouse.xla.named_program import find_callers
+from memhouse.xla.program import NONE
+from memhouse.xla.scopes import find_scopes
 
 from ....support.dumps import lines
 from .texts import computation, line, module, read, scope_by_name
 
 
 def kinds(text):
-    program, _, names = read(text)
-    return {
-        name: Kind(kind).name
-        for name, kind in zip(program.names.to_pylist(), names.kind.tolist(), strict=True)
-    }
+    program, op_names = read(text)
+    return {name: op_name.kind.name for name, op_name in zip(program.names, op_names, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -119,8 +117,8 @@ def test_callers_do_not_lead_in_circles():
         computation("again", line("a = parameter(0)"), call),
         entry=[line("p = parameter(0)"), line("ROOT c = call(p), to_apply=%again")],
     )
-    program, _, _ = read(text)
-    assert callers(program).tolist() == [NONE, NONE]
+    program, _ = read(text)
+    assert find_callers(program) == [NONE, NONE]
 
 
 def test_relative_names_lie_in_the_scope_of_the_nearest_caller_with_a_path():
@@ -137,17 +135,17 @@ def test_relative_names_lie_in_the_scope_of_the_nearest_caller_with_a_path():
 def test_programs_that_are_not_jax_keep_their_first_component():
     entry = [line("a = parameter(0)", "x"), line("ROOT b = copy(a)", "model/dense/MatMul")]
     assert scope_by_name(module(entry=entry)) == {"a": None, "b": ("model/dense", "MatMul")}
-    _, _, names = read(module(entry=entry))
-    assert not names.is_relative.any()
+    _, op_names = read(module(entry=entry))
+    assert not any(op_name.is_relative for op_name in op_names)
 
 
 @pytest.mark.parametrize("dump", ["tpu/llama-v5e", "tpu/resnet-v5e", "tpu/decode8-v5e"])
 def test_real_dumps_have_no_component_that_is_neither_known_nor_a_name(dump):
-    program, _, names = read(lines(f"{dump}/*after_optimizations.txt.gz"))
-    numbers, table, _ = scopes(program, names, callers(program))
-    assert set(numbers.tolist()) == {NONE, *range(table.num_rows)}
+    program, op_names = read(lines(f"{dump}/*after_optimizations.txt.gz"))
+    scopes = find_scopes(program, op_names, find_callers(program))
+    assert set(scopes.scope_id) == {NONE, *range(len(scopes.rows))}
     strange = re.compile(r"(jvp|transpose|vmap)\(|\[|^$|^(while|body|cond|checkpoint)$")
-    for scope in table["scope"].to_pylist():
-        for part in scope.split("/") if scope else ():
+    for scope in scopes.rows:
+        assert scope.operation
+        for part in scope.scope.split("/") if scope.scope else ():
             assert not strange.search(part)
-    assert "" not in table["operation"].to_pylist()

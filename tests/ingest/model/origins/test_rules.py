@@ -3,7 +3,7 @@
 import pytest
 
 from memhouse.xla.columns.program import NONE
-from memhouse.xla.origins import RULES
+from memhouse.xla.owners.candidates import RULES
 from memhouse.xla.roles import ROLES
 
 from .against_plain import attribution_of, engine_answers, engine_residuals, places

@@ -2,13 +2,19 @@
 
 import re
 
-import pyarrow as pa
+import numpy as np
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import Lines, split_lines
-from memhouse.xla.columns.program import NumberedProgram, number_program
-from memhouse.xla.op_names import OpNames, callers, name_rows, scopes
+from memhouse.xla.columns.bridge import plain_program
+from memhouse.xla.columns.bridge_o import op_name_columns
+from memhouse.xla.columns.parts import HloText
+from memhouse.xla.columns.program import number_program
+from memhouse.xla.named_program import find_callers
+from memhouse.xla.names import OpName, read_op_names
 from memhouse.xla.passes import PASSES, Passes, passes
+from memhouse.xla.program import Program
+from memhouse.xla.scopes import find_scopes
 
 INSTRUCTION = re.compile(r"(ROOT )?(\S+) = ([a-z-]+)\((.*?)\)(.*)")
 
@@ -42,30 +48,35 @@ def module(*computations: str, entry: list[str]) -> str:
     )
 
 
-def read(text: str | Lines) -> tuple[NumberedProgram, pa.Table, OpNames]:
-    hlo = read_hlo_text(split_lines(text.encode()) if isinstance(text, str) else text)
-    program = number_program(hlo)
-    return program, hlo.instructions, name_rows(program, hlo.instructions["op_name"])
+def read_hlo(text: str | Lines) -> HloText:
+    return read_hlo_text(split_lines(text.encode()) if isinstance(text, str) else text)
+
+
+def read(text: str | Lines) -> tuple[Program, list[OpName]]:
+    hlo = read_hlo(text)
+    program = plain_program(number_program(hlo), hlo)
+    return program, read_op_names(program)
 
 
 def passes_of(text: str | Lines) -> Passes:
-    program, instructions, names = read(text)
+    instructions = read_hlo(text).instructions
+    program, op_names = read(text)
     sources = instructions["source_file"], instructions["source_line"]
-    return passes(program, names, callers(program), *sources)
+    caller = np.array(find_callers(program))
+    return passes(number_program(read_hlo(text)), op_name_columns(op_names), caller, *sources)
 
 
 def pass_by_name(text: str) -> dict[str, str]:
-    program, _, _ = read(text)
+    program, _ = read(text)
     codes = passes_of(text).codes.tolist()
-    return {name: PASSES[code] for name, code in zip(program.names.to_pylist(), codes, strict=True)}
+    return {name: PASSES[code] for name, code in zip(program.names, codes, strict=True)}
 
 
 def scope_by_name(text: str) -> dict[str, tuple[str, str] | None]:
     """Each instruction's scope and operation, None for those without."""
-    program, _, names = read(text)
-    numbers, table, _ = scopes(program, names, callers(program))
-    pairs = list(zip(table["scope"].to_pylist(), table["operation"].to_pylist(), strict=True))
+    program, op_names = read(text)
+    scopes = find_scopes(program, op_names, find_callers(program))
     return {
-        name: pairs[number] if number >= 0 else None
-        for name, number in zip(program.names.to_pylist(), numbers.tolist(), strict=True)
+        name: scopes.rows[scope_id][:2] if scope_id >= 0 else None
+        for name, scope_id in zip(program.names, scopes.scope_id, strict=True)
     }
