@@ -145,7 +145,7 @@ def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut) -> None:
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]
     if found.attribution is not None:
-        outcome.assumed = found.attribution.derived.assumed
+        outcome.assumed = found.attribution.analysis.assumed
     if found.why_not is not None and outcome.lacks_figures:
         _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
     if found.unread is not None:

@@ -1,90 +1,92 @@
 """Attribution: the owner, pass and role of each value; the scope and pass of each instruction."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
-import pyarrow as pa
-
-from .columns.bridge_o import OPERAND, Named, Origins, Values, find_origins
-from .columns.liveness import Derived
-from .columns.parts import HloText
-from .columns.program import NONE, Ints, Mask
+from .analysis import Analysis
+from .idle import Accesses, find_accesses
+from .named_program import NamedProgram
 from .names import Kind
-from .passes import Passes, passes, value_pass, without_optimizer
-from .residuals import Residuals, find_residuals
-from .roles import Touches, find_reads, find_roles, find_touches, lives_out
+from .owners.find import Owners, find_owners
+from .owners.readers import Readers
+from .passes import Pass, Passes, find_passes, pass_of_value, without_optimizer
+from .reads import OwnedValues, find_reads, result_slots
+from .residuals import Residual, find_residuals
+from .roles import Role, find_roles
+from .scopes import Scopes, find_scopes
+from .values import Values
 
 
-@dataclass(frozen=True)
+@dataclass
 class Attribution:
-    """The attribution of the values and instructions of programs, by their numbers in HLO texts.
+    """The attribution of a program's values and instructions.
 
-    `scope` is each instruction's number in `scopes`, where those of a program start at
-    `scope_starts`; `residual_starts` is the same of residuals. `value_pass` and `roles` are numbers
-    of PASSES and ROLES by value. `is_argument` marks the values that are arguments, `lives_out`
-    those that are part of the result. The times of `touches` are valid only if `is_scheduled`.
+    Attributes:
+        scopes: the scope of each instruction.
+        passes: the pass of each instruction.
+        owners: the owner of each value.
+        value_pass: by value; None without an owner.
+        role: by value; None for the table of a tuple.
+        residual: by value, its index in `residuals`, or NONE.
+        residuals: the largest first.
+        is_argument: by value, whether it is an argument of the program.
+        is_live_out: by value, whether it is part of the program's result.
+        accesses: when values are defined and read; None if the times are unknown.
     """
 
-    derived: Derived
-    is_scheduled: bool
-    scope: Ints
-    scopes: pa.Table
-    scope_starts: Ints
+    analysis: Analysis
+    scopes: Scopes
     passes: Passes
-    origins: Origins
-    value_pass: Ints
-    roles: Ints
-    residuals: Residuals
-    residual_starts: Ints
-    touches: Touches
-    is_argument: Mask
-    lives_out: Mask
+    owners: Owners
+    value_pass: list[Pass | None]
+    role: list[Role | None]
+    residual: list[int]
+    residuals: list[Residual]
+    is_argument: list[bool]
+    is_live_out: list[bool]
+    accesses: Accesses | None
 
 
-def attribute(hlo: HloText, derived: Derived, *, is_scheduled: bool = True) -> Attribution:
-    """Find each value's origin, pass and role, and each instruction's scope and pass.
+def attribute(analysis: Analysis, *, is_scheduled: bool = True) -> Attribution:
+    """Find each value's owner, pass and role, and each instruction's scope and pass.
 
-    `hlo` has the instructions of all programs that `derived` is of. `is_scheduled` says whether the
-    times of `derived` are those of the modules' figures.
+    Args:
+        is_scheduled: whether the times of the analysis are those of the module's figures. Owners do
+            not depend on times, accesses do.
     """
-    program = derived.program
-    alias_set, time = derived.liveness.alias_set, derived.schedule.time
-    named = Named(hlo, derived)
-    names, caller = named.names, named.caller
-    scope, scope_table = named.scopes()
-    scope_starts = np.array([0, len(scope_table)])
+    program, flow = analysis.program, analysis.flow
+    named = NamedProgram(program, flow)
     values = Values(named)
-    columns = (hlo.instructions[name] for name in ("source_file", "source_line"))
-    instruction_passes = passes(program, names, caller, *columns)
-    origins = find_origins(named, alias_set)
-    uses_maker = (origins.rule == OPERAND) & (names.kind[values.row] == Kind.JOINED)
-    pass_of_value = value_pass(
-        instruction_passes, values.row, origins.instruction, uses_maker
-    ).astype(np.int64)
-    reads = find_reads(named, instruction_passes)
-    residuals = find_residuals(values, origins, pass_of_value, reads, alias_set, time)
-    is_residual = residuals.of != NONE
-    roles, trains = find_roles(
-        values, origins, pass_of_value, reads, instruction_passes, alias_set, is_residual
+    readers = Readers(values)
+    passes = find_passes(named)
+    owners = find_owners(values, analysis.liveness.alias_set, readers)
+    value_pass = [
+        pass_of_value(
+            passes,
+            row,
+            owner,
+            uses_definition=rule == "operand" and named.op_name[row].kind == Kind.JOINED,
+        )
+        for row, owner, rule in zip(flow.row, owners.row, owners.rule, strict=True)
+    ]
+    owned = OwnedValues(
+        analysis, values, readers, owners, passes, value_pass, find_reads(named, passes, readers)
     )
-    instruction_passes, pass_of_value = without_optimizer(
-        instruction_passes, pass_of_value, values.row, trains
-    )
-    touches = find_touches(named, derived.schedule, derived.liveness.start)
-    numbers = np.arange(len(program.entries) + 1)
+    residual, residuals = find_residuals(owned)
+    roles, trains = find_roles(owned, residual)
+    if not trains:
+        passes = replace(passes, of=without_optimizer(passes.of))
+        value_pass = without_optimizer(value_pass)
+    live_out = {flow.value[slot] for slot in result_slots(analysis)}
     return Attribution(
-        derived,
-        is_scheduled,
-        scope,
-        scope_table,
-        scope_starts,
-        instruction_passes,
-        origins,
-        pass_of_value,
+        analysis,
+        find_scopes(program, named.op_name, named.caller),
+        passes,
+        owners,
+        value_pass,
         roles,
+        residual,
         residuals,
-        np.searchsorted(program.program_of[values.row[residuals.value]], numbers),
-        touches,
-        named.is_entry_parameter[values.row],
-        lives_out(values),
+        [named.is_argument[row] for row in flow.row],
+        [value in live_out for value in range(len(flow))],
+        find_accesses(analysis) if is_scheduled else None,
     )

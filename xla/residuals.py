@@ -1,153 +1,176 @@
 """Residuals: the values of the forward pass that the backward pass reads."""
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from .columns.bridge_o import COPIES, Named, Origins, Values
-from .columns.program import NONE, Ints, Mask
-from .names import Kind
+from .named_program import COPIES
 from .passes import BACKWARD, FORWARD, REMATERIALISED
-from .roles import Reads
-from .runs import components, joined
+from .program import NONE
+from .reads import OwnedValues, Read
 
-_LATER = (BACKWARD, REMATERIALISED)
-# Opcodes that copy a residual or take a layer of it.
-_COPIES_OR_SLICES = (*COPIES, "slice", "dynamic-slice")
+_LATER: Final = frozenset({BACKWARD, REMATERIALISED})
+# These copy a residual or take a layer of it.
+_COPIES_OR_SLICES: Final = COPIES | {"slice", "dynamic-slice"}
+# Fusions and the like do so without a name, or if JAX names them so.
+_MAY_MOVE: Final = _COPIES_OR_SLICES | {"custom-call", "fusion", "concatenate"}
 
 
-@dataclass(frozen=True)
-class Residuals:
-    """`of` is the residual that each value is part of, NONE for most values.
+class Residual(NamedTuple):
+    """A tensor that the forward pass saves for the backward pass, in one memory space.
 
-    Of each residual: `value`, its largest value; `layers`, how many results of the owner are
-    stacked in that value; `reader`, the first named instruction of the backward pass that reads
-    the residual, or NONE.
+    Attributes:
+        value: its largest value.
+        layers: the number of results of the owner that are stacked in this value.
+        reader: the first named instruction of the backward pass that reads it, or NONE.
     """
 
-    of: Ints
-    value: Ints
-    layers: Ints
-    reader: Ints
+    value: int
+    layers: int
+    reader: int
 
 
-def find_residuals(
-    values: Values,
-    origins: Origins,
-    value_pass: Ints,
-    reads: Reads,
-    alias_set: Ints,
-    time: Ints,
-) -> Residuals:
-    """Find the values that the forward pass makes and the backward pass is the last to read.
+class _Part(NamedTuple):
+    """A value that is a copy or a slice of another one with the same owner."""
+
+    part: int
+    source: int
+
+
+def find_residuals(owned: OwnedValues) -> tuple[list[int], list[Residual]]:
+    """Find the values that the forward pass computes and the backward pass is the last to read.
 
     An alias set is one tensor. Two sets with one owner are one residual if one set is a copy or
-    a slice of the other. Each memory space has its own residuals. `time` is by instruction.
+    a slice of the other. Each memory space has its own residuals.
+
+    Returns:
+        By value, the number of its residual, or NONE; and the residuals, the largest first.
     """
-    named = values.named
-    program_of = named.program.program_of[values.row]
-    bytes_ = values.bytes
-    largest = _largest(alias_set, bytes_)
-    # Values inside of reducers have no time.
-    is_forward = (value_pass[largest] == FORWARD) & values.is_array & (time[values.row] != NONE)
-    forward_reads = np.flatnonzero(is_forward[reads.value])
-    read_time, read_set = time[reads.user[forward_reads]], alias_set[reads.value[forward_reads]]
-    forward_reads = forward_reads[np.lexsort((read_time, read_set))]
-    last_pass = np.full(len(is_forward), NONE)
-    # Of several reads of a set, the last one stays.
-    last_pass[alias_set[reads.value[forward_reads]]] = reads.pass_[forward_reads]
-    part, whole = _parts(named, values, origins)
-    copied_at, copied_to = time[values.row[part]], program_of[part]
-    part, whole = alias_set[part], alias_set[whole]
-    # If the backward pass reads a copy or slice that it makes itself, it also reads the source.
-    is_copied_late = copied_at >= _first_backward(named, reads, time)[copied_to]
-    is_read_later = np.isin(last_pass, _LATER)
-    is_saved = _with_sources(is_read_later, part[is_copied_late], whole[is_copied_late])
-    group = components(len(alias_set), part, whole)
-    residual_values = np.flatnonzero(is_saved[alias_set] & is_forward)
-    keys = np.stack([group[alias_set[residual_values]], values.space[residual_values]])
-    keys, residual = np.unique(keys, axis=1, return_inverse=True)
-    of = np.full(len(is_forward), NONE)
-    of[residual_values] = residual.reshape(-1)
-    rank, value = _by_size(of, program_of, bytes_, keys.shape[1])
-    of[residual_values] = rank[of[residual_values]]
-    reader = _first_readers(named, reads, forward_reads, time, group[alias_set])
-    return Residuals(of, value, _layers(values, origins, value), reader[group[alias_set[value]]])
+    alias_set, sizes = owned.analysis.liveness.alias_set, owned.values.bytes
+    is_forward = _forward_values(owned)
+    reads = [read for read in owned.reads if is_forward[read.value]]
+    parts = _find_parts(owned)
+    saved = _saved_sets(owned, reads, parts)
+    tensor = _connected_sets(alias_set, parts)
+    members: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for value, array in enumerate(owned.values.array):
+        if array is not None and is_forward[value] and alias_set[value] in saved:
+            members[tensor[value], array.memory_space].append(value)
+    readers = _first_readers(owned, reads, tensor)
+    residual_of, residuals = [NONE] * len(alias_set), []
+    largest = {key: max(group, key=sizes.__getitem__) for key, group in members.items()}
+    for key in sorted(members, key=lambda key: (-sizes[largest[key]], largest[key])):
+        for value in members[key]:
+            residual_of[value] = len(residuals)
+        value, (number, _) = largest[key], key
+        residuals.append(Residual(value, _count_layers(owned, value), readers.get(number, NONE)))
+    return residual_of, residuals
 
 
-def _first_backward(named: Named, reads: Reads, time: Ints) -> Ints:
-    """When the backward pass of each program reads the first time; after all times if never."""
-    users = reads.user[reads.pass_ == BACKWARD]
-    users = users[time[users] != NONE]
-    first = np.full(len(named.program.entries), len(time))
-    np.minimum.at(first, named.program.program_of[users], time[users])
-    return first
+def _forward_values(owned: OwnedValues) -> list[bool]:
+    """By value, whether it is an array with a time, in an alias set that is of the forward pass.
 
-
-def _first_readers(named: Named, reads: Reads, chosen: Ints, time: Ints, group: Ints) -> Ints:
-    """The first instruction of the backward pass that reads a value of each group, or NONE.
-
-    A slice that a scan takes out of a stack does not count, because it only moves a layer.
+    The pass of an alias set is that of its largest value. Values inside of reducers have no time.
     """
-    reader = reads.reader[chosen]
-    counts = np.isin(reads.pass_[chosen], _LATER) & ~named.takes_a_slice[reader]
-    chosen, reader = chosen[counts], reader[counts]
-    latest_first = np.argsort(-time[reads.user[chosen]], kind="stable")
-    first_reader = np.full(len(group), NONE)
-    first_reader[group[reads.value[chosen[latest_first]]]] = reader[latest_first]
-    return first_reader
+    alias_set, time = owned.analysis.liveness.alias_set, owned.analysis.schedule.time
+    largest, sizes = dict[int, int](), owned.values.bytes
+    for value, number in enumerate(alias_set):
+        if number not in largest or sizes[value] > sizes[largest[number]]:
+            largest[number] = value
+    return [
+        array is not None and time[row] != NONE and owned.value_pass[largest[number]] == FORWARD
+        for array, row, number in zip(owned.values.array, owned.values.row, alias_set, strict=True)
+    ]
 
 
-def _largest(group: Ints, bytes_: Ints) -> Ints:
-    """The largest value in the group of each value; of equally large ones the first."""
-    order = np.lexsort((-bytes_, group))
-    heads = np.flatnonzero(np.concatenate([[True], group[order][1:] != group[order][:-1]]))
-    largest_of_group = np.full(len(group), NONE)
-    largest_of_group[group[order[heads]]] = order[heads]
-    largest: Ints = largest_of_group[group]
-    return largest
+def _saved_sets(owned: OwnedValues, reads: list[Read], parts: list[_Part]) -> set[int]:
+    """The alias sets whose last read is in the backward pass.
+
+    If the backward pass reads a copy or slice that it makes itself, it also reads the source.
+
+    Args:
+        reads: the reads of values of the forward pass.
+    """
+    alias_set, time = owned.analysis.liveness.alias_set, owned.analysis.schedule.time
+    last_reads: dict[int, Read] = {}
+    for read in reads:
+        number = alias_set[read.value]
+        if number not in last_reads or time[read.user] >= time[last_reads[number].user]:
+            last_reads[number] = read
+    backward_times = [time[read.user] for read in owned.reads if read.pass_ == BACKWARD]
+    first_backward = min((time for time in backward_times if time != NONE), default=len(time))
+    sources: dict[int, list[int]] = defaultdict(list)
+    for part, source in parts:
+        if time[owned.values.row[part]] >= first_backward:
+            sources[alias_set[part]].append(alias_set[source])
+    stack = [number for number, read in last_reads.items() if read.pass_ in _LATER]
+    saved = set(stack)
+    while stack:
+        new = [source for source in sources.get(stack.pop(), ()) if source not in saved]
+        saved.update(new)
+        stack += new
+    return saved
 
 
-def _parts(named: Named, values: Values, origins: Origins) -> tuple[Ints, Ints]:
-    """Pairs of values with one owner: the first is a copy or a slice of the second."""
-    candidates = values.of(*_COPIES_OR_SLICES, "custom-call", "fusion", "concatenate")
-    row = values.row[candidates]
-    may_move = named.program.opcode.is_one_of(*_COPIES_OR_SLICES) | named.takes_a_slice
-    may_move |= named.names.kind < Kind.JOINED
-    candidates, row = candidates[may_move[row]], row[may_move[row]]
-    counts = named.program.operand_count[row]
-    operand = named.program.operands[joined(named.program.operand_start[row], counts)]
-    part, whole = np.repeat(candidates, counts), named.value_of(operand)
-    has_same_owner = (whole != NONE) & (origins.instruction[part] != NONE)
-    has_same_owner &= origins.instruction[part] == origins.instruction[whole]
-    return part[has_same_owner], whole[has_same_owner]
+def _find_parts(owned: OwnedValues) -> list[_Part]:
+    """The values that are copies or slices of others with the same owner.
+
+    A nameless fusion or custom call with the owner of its operand only moves the operand.
+    """
+    named, program = owned.named, owned.named.program
+    parts = []
+    for value, row in enumerate(named.flow.row):
+        opcode, owner = program.opcode[row], owned.owners.row[value]
+        if opcode not in _MAY_MOVE or owned.values.array[value] is None or owner == NONE:
+            continue
+        op_name = named.op_name[row]
+        if opcode in _COPIES_OR_SLICES or op_name.is_slice or not op_name.has_path:
+            for operand in program.operands[row]:
+                source = named.value_of(operand)
+                if source != NONE and owned.owners.row[source] == owner:
+                    parts.append(_Part(value, source))
+    return parts
 
 
-def _with_sources(chosen: Mask, part: Ints, whole: Ints) -> Mask:
-    """The chosen sets, and those that they are parts of, directly or not."""
-    with_sources = chosen.copy()
-    while True:
-        sources = whole[with_sources[part] & ~with_sources[whole]]
-        if not len(sources):
-            return with_sources
-        with_sources[sources] = True
+def _connected_sets(alias_set: list[int], parts: Iterable[_Part]) -> list[int]:
+    """By value, one of the alias sets that are connected by parts (union-find)."""
+    parent = list(range(len(alias_set)))
+
+    def find(number: int) -> int:
+        while parent[number] != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    for part, source in parts:
+        parent[find(alias_set[part])] = find(alias_set[source])
+    return [find(number) for number in alias_set]
 
 
-def _by_size(of: Ints, program_of: Ints, bytes_: Ints, count: int) -> tuple[Ints, Ints]:
-    """The rank of each residual by program and size of its largest value; that value by rank."""
-    values = np.flatnonzero(of != NONE)
-    order = values[np.lexsort((values, -bytes_[values], program_of[values]))]
-    _, first = np.unique(of[order], return_index=True)
-    value = order[np.sort(first)]
-    rank = np.full(count, NONE)
-    rank[of[value]] = np.arange(count)
-    return rank, value
+def _first_readers(owned: OwnedValues, reads: list[Read], tensor: list[int]) -> dict[int, int]:
+    """By tensor, the first instruction of the backward pass that reads it.
+
+    A slice that a scan takes out of a stack does not count, because it only moves a layer. Of
+    several reads at one time, the last of the last alias set counts.
+    """
+    alias_set, time = owned.analysis.liveness.alias_set, owned.analysis.schedule.time
+    first: dict[int, Read] = {}
+    for read in reads:
+        if read.pass_ in _LATER and not owned.named.op_name[read.reader].is_slice:
+            best = first.setdefault(tensor[read.value], read)
+            if (time[read.user], -alias_set[read.value]) <= (
+                time[best.user],
+                -alias_set[best.value],
+            ):
+                first[tensor[read.value]] = read
+    return {number: read.reader for number, read in first.items()}
 
 
-def _layers(values: Values, origins: Origins, value: Ints) -> Ints:
-    """How many results of its owner each of these values stacks; 1 if the sizes do not fit."""
-    elements = values.elements[value]
-    elements_of_result = values.named.elements[origins.instruction[value]]
-    divisor = np.maximum(elements_of_result, 1)
-    is_multiple = (elements_of_result > 0) & (elements >= divisor) & (elements % divisor == 0)
-    return np.where(is_multiple, elements // divisor, 1)
+def _count_layers(owned: OwnedValues, value: int) -> int:
+    """The number of results of its owner that a value stacks; 1 if the sizes do not fit."""
+    owner, elements = owned.owners.row[value], owned.values.elements[value]
+    elements_of_result = owned.named.elements[owner] if owner != NONE else 0
+    if elements_of_result == 0 or elements < elements_of_result:
+        return 1
+    layers, remainder = divmod(elements, elements_of_result)
+    return 1 if remainder else layers

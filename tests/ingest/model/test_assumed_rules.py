@@ -53,7 +53,7 @@ def figures(text, changelist=None):
     found = work_out(Told(Parts(hlo=hlo), changelist=changelist))
     module = join_parts(found)
     memory = module.tables["module_memory"].select(["memory_space", "peak_bytes"])
-    return memory.to_pylist(), module.header, found.attribution.derived.assumed
+    return memory.to_pylist(), module.header, found.attribution.analysis.assumed
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,250 @@
+"""The arguments of a program: evidence of whether each is a weight, optimizer state or data."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from .named_program import COPIES
+from .owners.loops import LoopInputs, find_loop_phis
+from .passes import BACKWARD, FORWARD, OPTIMIZER, REMATERIALISED
+from .program import NONE
+from .reads import OwnedValues, result_slots
+from .shapes import ArrayShape
+
+# JAX's name for an array argument of a function with `*args`.
+_STARRED: Final = re.compile(r"args\[\d+\]")
+# The argument of the user's function that a leaf belongs to: `params` of `params['emb']`.
+_CONTAINER: Final = re.compile(r"(?:args|kwargs)\[[^]]*\]|\w+")
+_NAMED_WEIGHT: Final = re.compile(
+    r"^weights?\b|\b(?:\w+_)?(?:params?|parameters?)\b"
+    r"|\b(?:frozen|teacher|model|kernel|bias|embedding)\b"
+)
+_NAMED_OPTIMIZER: Final = re.compile(r"\b(?:opt|optim|optimizer)(?:_\w+)?\b")
+_NAMED_CACHE: Final = re.compile(r"\b(?:\w+_)?caches?\b")
+# The rules by which an owner is only likely.
+_GUESSES: Final = ("operand", "weak")
+_SHAPE: Final = re.compile(r"(\w+)\[(\d*)")
+
+
+@dataclass
+class Argument:
+    """An argument of the program, an entry parameter.
+
+    Attributes:
+        name: its op_name; None without one.
+        element_type, first_dimension: those of an array; empty and None for a tuple. A scalar
+            has no first dimension.
+        container: the argument of the user's function that it is a leaf of.
+        is_replaced: whether an output takes over its buffer, or is the argument.
+        has_own_result: whether the program computes at least as many outputs of its type and
+            dimensions as there are such arguments.
+        is_trained: whether the output that replaces it, or one that may be its next value,
+            depends on a gradient.
+        is_differentiated: whether differentiated code reads the argument itself.
+        is_updated: whether the optimizer computes with it.
+    """
+
+    name: str | None
+    element_type: str
+    first_dimension: int | None
+    container: str
+    is_replaced: bool = False
+    has_own_result: bool = False
+    is_trained: bool = False
+    is_read_by_model: bool = False
+    is_read_by_optimizer: bool = False
+    is_differentiated: bool = False
+    is_updated: bool = False
+
+    @property
+    def is_named_weight(self) -> bool:
+        """Whether its name contains `params` or the like."""
+        return bool(_NAMED_WEIGHT.search(self.name or ""))
+
+    @property
+    def is_named_optimizer(self) -> bool:
+        """Whether its name contains `opt_state` or the like."""
+        return bool(_NAMED_OPTIMIZER.search(self.name or ""))
+
+    @property
+    def is_named_cache(self) -> bool:
+        """Whether its name contains `cache` or the like."""
+        return bool(_NAMED_CACHE.search(self.name or ""))
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it has the name of a leaf of a container: `p['emb']`, `cache[0]`."""
+        name = self.name or ""
+        return ("[" in name or "." in name) and "/" not in name and not _STARRED.fullmatch(name)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it holds indices or counts."""
+        return self.element_type in ("s32", "s64")
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is an array of one dimension or more, and no random key."""
+        return self.element_type != "u32" and self.first_dimension is not None
+
+
+@dataclass
+class Arguments:
+    """The arguments of a program.
+
+    Attributes:
+        by_row: by the row of the parameter.
+        has_backward: whether the program has a backward pass.
+        returns_gradients: whether it returns gradients, has no optimizer and replaces nothing.
+    """
+
+    by_row: dict[int, Argument]
+    has_backward: bool
+    returns_gradients: bool
+
+
+def find_arguments(owned: OwnedValues) -> Arguments:
+    """Collect the evidence about each argument."""
+    named, flow, passes = owned.named, owned.named.flow, owned.passes
+    arguments = _read_arguments(owned)
+    _add_readers(owned, arguments)
+    results = [(flow.value[slot], slot) for slot in result_slots(owned.analysis)]
+    loops = find_loop_phis(owned.values)
+    follows_gradient = {
+        value: passes.follows_gradient[flow.row[_computing_value(owned, loops, value)]]
+        for value, _ in results
+    }
+    # The output's layout may differ from the value's, so that its slot has the shape.
+    computed = [(value, slot) for value, slot in results if not named.is_argument[flow.row[value]]]
+    updated = [slot for value, slot in computed if follows_gradient[value]]
+    has_own_update = _with_own_result(owned, arguments, updated)
+    for row in _with_own_result(owned, arguments, [slot for _, slot in computed]):
+        arguments[row].has_own_result = True
+    for row in _replaced_arguments(owned, [value for value, _ in results]):
+        arguments[row].is_replaced = True
+    has_optimizer = any(argument.is_read_by_optimizer for argument in arguments.values())
+    replaces = any(argument.is_replaced for argument in arguments.values())
+    trained = _replaced_arguments(owned, [v for v, follows in follows_gradient.items() if follows])
+    for row, argument in arguments.items():
+        # Without an optimizer the program computes gradients alone, possibly also of inputs.
+        may_update = has_optimizer or argument.is_leaf or argument.name is None
+        has_update = argument.is_updated or (row in has_own_update and may_update)
+        argument.is_trained = row in trained or (has_update and not argument.is_replaced)
+    return Arguments(
+        arguments,
+        has_backward=any(passes.follows_gradient),
+        returns_gradients=bool(has_own_update) and not has_optimizer and not replaces,
+    )
+
+
+def _read_arguments(owned: OwnedValues) -> dict[int, Argument]:
+    """The arguments with their names and types, by row.
+
+    An argument without a name counts as a leaf of the program's first container.
+    """
+    named, program = owned.named, owned.named.program
+    arguments = {}
+    for row in program.rows_of(program.entry):
+        if named.is_argument[row]:
+            name = named.op_name[row].text
+            container = _CONTAINER.match(name or "")
+            shape = _SHAPE.match(program.shape[row])
+            element_type, size = shape.groups() if shape else ("", "")
+            arguments[row] = Argument(
+                name,
+                element_type,
+                int(size) if size else None,
+                container[0] if container else "",
+            )
+    containers = (each.container for each in arguments.values() if each.name is not None)
+    first = next(containers, "")
+    for argument in arguments.values():
+        if argument.name is None:
+            argument.container = first
+    return arguments
+
+
+def _add_readers(owned: OwnedValues, arguments: dict[int, Argument]) -> None:
+    """Set what reads each argument, and whether the optimizer computes with it.
+
+    Values that a loop carries, and copies, slices and conversions of an argument count as the
+    argument. A partitioned program may return another part of an array than it takes, so that a
+    read by the optimizer shows an update, but for a scalar, or if the reader has no name: it may be
+    a gradient, such as that of the first convolution.
+    """
+    named, passes = owned.named, owned.passes
+    for read in owned.reads:
+        argument = arguments.get(owned.owners.row[read.value])
+        argument = argument or arguments.get(owned.owners.row[owned.owners.source[read.value]])
+        if argument is None:
+            continue
+        # XLA fuses the optimizer's work with backward work, so that the reader inside decides.
+        reader = owned.readers.inner_reader(read.user, read.operand)
+        if passes.of[reader] == OPTIMIZER:
+            argument.is_read_by_optimizer = True
+            # A scan slices its inputs next to the body's work, so that a slice is no update.
+            computes = named.owns[reader] and not named.op_name[reader].is_slice
+            if computes and _is_float(owned.values.array[read.value]):
+                argument.is_updated = argument.is_updated or owned.values.elements[read.value] > 1
+        elif passes.of[reader] in (FORWARD, BACKWARD, REMATERIALISED):
+            argument.is_read_by_model = True
+        if named.program.opcode[reader] == "convert":
+            reader = read.user
+        if passes.is_differentiated(named.op_name[reader], reader):
+            argument.is_differentiated = True
+
+
+def _is_float(array: ArrayShape | None) -> bool:
+    return array is not None and array.element_type.startswith(("f", "bf"))
+
+
+def _computing_value(owned: OwnedValues, loops: dict[int, LoopInputs], value: int) -> int:
+    """The value that a value is without copies and loops: the result of the last iteration."""
+    values = owned.values
+    while True:
+        source = NONE
+        if values.opcode(value) in COPIES and values.array[value] is not None:
+            source = values.operand(value, 0)
+        elif values.opcode(value) == "while" and value in loops:
+            source = loops[value].computed
+        if source == NONE:
+            return value
+        value = source
+
+
+def _with_own_result(
+    owned: OwnedValues, arguments: Iterable[int], slots: Iterable[int]
+) -> set[int]:
+    """The arguments of whose type and dimensions there are at least as many of these slots."""
+    flow = owned.named.flow
+    results = Counter(_plain_shape(flow.slots.array(slot)) for slot in slots)
+    shapes = [
+        (row, _plain_shape(array))
+        for row, array in zip(flow.row, owned.values.array, strict=True)
+        if array is not None and owned.named.is_argument[row]
+    ]
+    counts = Counter(shape for _, shape in shapes)
+    return {row for row, shape in shapes if results[shape] >= counts[shape]}
+
+
+def _plain_shape(array: ArrayShape | None) -> tuple[str, tuple[int, ...]] | None:
+    """The element type and dimensions of an array; None for a tuple."""
+    return None if array is None else (array.element_type, array.dimensions)
+
+
+def _replaced_arguments(owned: OwnedValues, results: list[int]) -> set[int]:
+    """The rows of the arguments whose buffer one of these results takes over, or that it is."""
+    named, alias_set = owned.named, owned.analysis.liveness.alias_set
+    result_sets = {alias_set[value] for value in results}
+    replaced = {
+        row
+        for row, number in zip(named.flow.row, alias_set, strict=True)
+        if named.is_argument[row] and number in result_sets
+    }
+    for value in results:
+        owner = owned.owners.row[value]
+        if owner != NONE and named.is_argument[owner] and owned.owners.rule[value] not in _GUESSES:
+            replaced.add(owner)
+    return replaced

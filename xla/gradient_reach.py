@@ -1,0 +1,174 @@
+"""The instructions that depend on a gradient, and those that only the optimizer reads."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from .program import NONE, Program
+
+# Control flow and fusions run what they call as work of their own. Reducers and comparators do
+# not count, because instructions of different passes share them.
+_RUNS_CALLEE: Final = frozenset({"fusion", "call", "conditional", "while", "async-start"})
+# These do no work that belongs to a pass: they forward or copy operands, or end an operation.
+_NO_WORK = """
+    get-tuple-element tuple bitcast copy copy-start copy-done opt-barrier optimization-barrier
+    domain add-dependency async-update async-done all-gather-done all-reduce-done
+    collective-permute-done
+"""
+_WITHOUT_WORK: Final = frozenset(_NO_WORK.split())
+
+
+@dataclass
+class GradientReach:
+    """The reach of the backward pass: its instructions, and all that read their results.
+
+    Attributes:
+        main: the main computations: the entry, and the bodies of loops over whole training steps
+            or microbatches.
+        main_row: by row, the main instruction that calls the instruction's computation, directly
+            or not; the row itself for a main instruction, and where no instruction calls it.
+        is_reached: by row, for main instructions: whether it is backward, calls backward
+            instructions, or depends on one that does.
+        depends: by row, for main instructions: whether it depends on a parameter.
+        backward_loops: the loops around backward instructions whose body is no main computation.
+    """
+
+    main: set[int]
+    main_row: list[int]
+    is_reached: list[bool]
+    depends: list[bool]
+    backward_loops: set[int]
+
+
+def find_gradient_reach(
+    program: Program, caller: list[int], backward_loops: dict[int, int]
+) -> GradientReach:
+    """Follow the results of backward instructions through the main computations.
+
+    Instructions that depend on no parameter are never reached, because XLA shares constants
+    between the backward and the forward pass.
+
+    Args:
+        caller: by computation, the instruction that calls it, or NONE.
+        backward_loops: the instructions that are backward by their names, with the number of loops
+            around the differentiated code of each.
+    """
+    around = _enclosing_computations(program, caller, backward_loops)
+    main = _main_computations(program, caller, backward_loops)
+    is_main = [computation in main for computation in program.computation]
+    starts = {caller[computation] for computation in around} | backward_loops.keys()
+    depends, is_reached = [False] * len(program), [False] * len(program)
+    for computation in main:
+        for row in program.rows_of(computation):
+            depends[row] = program.parameter_number[row] != NONE
+            for operand in program.operands[row]:
+                depends[row] = depends[row] or depends[operand]
+                is_reached[row] = is_reached[row] or is_reached[operand]
+            is_reached[row] = is_reached[row] or (depends[row] and row in starts)
+    return GradientReach(
+        main,
+        nearest_callers(program, caller, is_main),
+        is_reached,
+        depends,
+        {
+            caller[computation]
+            for computation in around - main
+            if program.opcode[caller[computation]] == "while"
+        },
+    )
+
+
+def nearest_callers(program: Program, caller: list[int], is_end: list[bool]) -> list[int]:
+    """By row: the first row with `is_end` among itself, its caller, that one's caller, …
+
+    The outermost caller if none has; the row itself if no instruction calls its computation.
+    """
+    # By computation, the row for those of its instructions that are no end.
+    nearest = [NONE] * len(program.first)
+    for computation in range(len(nearest)):
+        inner = [computation]
+        while (row := caller[inner[-1]]) != NONE:
+            outer = program.computation[row]
+            if is_end[row] or caller[outer] == NONE:
+                break
+            if nearest[outer] != NONE:
+                row = nearest[outer]
+                break
+            inner.append(outer)
+        for within in inner:
+            nearest[within] = row
+    return [
+        row if is_end[row] or nearest[computation] == NONE else nearest[computation]
+        for row, computation in enumerate(program.computation)
+    ]
+
+
+def _enclosing_computations(program: Program, caller: list[int], rows: Iterable[int]) -> set[int]:
+    """The called computations that contain one of these rows, or call one that does."""
+    around: set[int] = set()
+    for row in rows:
+        computation = program.computation[row]
+        while (
+            computation not in around
+            and caller[computation] != NONE
+            and program.opcode[caller[computation]] in _RUNS_CALLEE
+        ):
+            around.add(computation)
+            computation = program.computation[caller[computation]]
+    return around
+
+
+def _main_computations(
+    program: Program, caller: list[int], backward_loops: dict[int, int]
+) -> set[int]:
+    """The entry, and the bodies of loops around differentiated code.
+
+    Such a body has a forward and a backward pass, so that the loop as a whole belongs to none. The
+    loops that are nested n deep are around code with n loops in its name.
+    """
+    main = outer = {program.entry}
+    depth = 0
+    while outer:
+        depth += 1
+        rows = [row for row, loops in backward_loops.items() if loops >= depth]
+        outer = {
+            computation
+            for computation in _enclosing_computations(program, caller, rows)
+            if program.opcode[caller[computation]] == "while"
+            and program.computation[caller[computation]] in outer
+        }
+        main = main | outer
+    return main
+
+
+def read_by_optimizer_alone(
+    program: Program, computations: Iterable[int], undecided: set[int], optimizer: set[int]
+) -> set[int]:
+    """The undecided instructions that only the optimizer reads.
+
+    Readers are those in the same computation. An instruction without work counts as its own
+    readers, and an undecided reader must itself be read by the optimizer alone. Loops, and
+    instructions without a reader, are not the optimizer's.
+
+        %rate = f32[] negate(%step)              undecided: the optimizer's
+        %new = f32[8] multiply(%rate, %gradient) of the optimizer
+    """
+    by_optimizer, by_others = [False] * len(program), [False] * len(program)
+    alone = set()
+    for computation in computations:
+        # The readers of an instruction are after it.
+        for row in reversed(program.rows_of(computation)):
+            opcode = program.opcode[row]
+            is_undecided = row in undecided and opcode != "while"
+            is_alone = is_undecided and by_optimizer[row] and not by_others[row]
+            if is_alone:
+                alone.add(row)
+            if opcode in _WITHOUT_WORK:
+                optimizer_reads, others_read = by_optimizer[row], by_others[row]
+            else:
+                optimizer_reads = is_alone or (row in optimizer and opcode != "while")
+                others_read = not optimizer_reads
+            for operand in program.operands[row]:
+                by_optimizer[operand] = by_optimizer[operand] or optimizer_reads
+                by_others[operand] = by_others[operand] or others_read
+    return alone
