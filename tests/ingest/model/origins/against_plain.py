@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.attribution import Attribution, attribute
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.liveness import derive
 from memhouse.xla.columns.program import NONE
 from memhouse.xla.owners.candidates import RULES

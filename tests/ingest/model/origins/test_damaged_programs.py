@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.attribution import attribute
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError
 

@@ -3,9 +3,9 @@
 import pytest
 
 from memhouse.ingest.join import numbers_of
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.attribution import Attribution, attribute
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError
 

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import Lines, split_lines
 from memhouse.xla.columns.bridge import plain_program
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.bridge_o import op_name_columns
 from memhouse.xla.columns.parts import HloText
 from memhouse.xla.columns.program import number_program
