@@ -7,9 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..xla.columns.bridge_p import read_hlo_proto
-from ..xla.columns.bridge_t import part_as_tables
-from ..xla.columns.parts import Parts
+from ..xla.parts import Parts
 from .readers.buffer_assignment import read_buffer_assignment
 from .readers.compiler_settings import (
     read_compilation_environment,
@@ -18,6 +16,7 @@ from .readers.compiler_settings import (
     read_gpu_target,
     read_tpu_target,
 )
+from .readers.hlo_proto import read_hlo_proto
 from .readers.hlo_text import read_hlo_text
 from .readers.lines import Lines, split_sections
 from .readers.live_range import read_live_ranges
@@ -223,7 +222,7 @@ FORMATS = (
         "BufferAssignment",
         Role.ASSIGNMENT,
         "-buffer-assignment.txt",
-        "buffer_assignment",
+        "assignment",
         read_buffer_assignment,
         pattern=_of_assignment("-buffer-assignment.txt"),
         opening="BufferAssignment:",
@@ -244,7 +243,7 @@ FORMATS = (
         "HloLiveRange",
         Role.ASSIGNMENT,
         "-live-range.txt",
-        "live_range",
+        "live_ranges",
         read_live_ranges,
         pattern=_of_assignment("-live-range.txt"),
         opening="HloLiveRange (max ",
@@ -254,7 +253,7 @@ FORMATS = (
         "HloModule",
         Role.PROGRAM,
         "after_optimizations.txt",
-        "hlo",
+        "program",
         read_hlo_text,
         pattern=re.compile(rf"^(?P<stem>.*?)\.?{_TARGET}after_optimizations\.txt$"),
         opening="HloModule ",
@@ -266,7 +265,7 @@ FORMATS = (
         "HloModule",
         Role.PROGRAM,
         ".oom_intermediate_module.txt",
-        "hlo",
+        "program",
         read_hlo_text,
         pattern=_of_stem(".oom_intermediate_module.txt"),
     ),
@@ -400,4 +399,4 @@ def sections(lines: Lines) -> dict[Format, Lines]:
 
 def store_part(parts: Parts, format_: Format, part: Any) -> None:
     """Store what the format's reader found in its field of the parts."""
-    setattr(parts, format_.part, part_as_tables(part))
+    setattr(parts, format_.part, part)

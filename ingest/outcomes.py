@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..schema.stores.base import Deleted
-from ..xla.columns.parts import NotUnderstoods, Unread
 from ..xla.errors import DumpError
+from ..xla.program import NotUnderstood, Unread
 
 # Lines that tell what an ingest did.
 
@@ -84,13 +84,13 @@ class FileOutcome:
         self.line = line if self.message is None else self.line
         self.message = message if self.message is None else f"{self.message}; {message}"
 
-    def pass_over(self, found: NotUnderstoods) -> None:
+    def pass_over(self, newer: Sequence[NotUnderstood]) -> None:
         """Note what is not understood, the first things by name."""
-        if not found:
+        if not newer:
             return
-        first = sorted(found)[:_NAMED]
-        more = [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
-        names = ", ".join([*(thing.what for thing in first), *more])
+        first = sorted(newer)[:_NAMED]
+        omitted = [f"{len(newer) - _NAMED} more"] if len(newer) > _NAMED else []
+        names = ", ".join([*(thing.what for thing in first), *omitted])
         self.note(f"not understood and passed over: {names}", first[0].line)
 
     def leave_out(self, unread: Sequence[Unread]) -> None:

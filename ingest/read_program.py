@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from ..xla.columns.to_plain import to_plain
 from ..xla.parts import Parts
 from .derive import Notes, derive
 from .formats import FORMATS, IS_CONTENT, Role
@@ -111,7 +110,7 @@ def read_program(
     if parts is None:
         outcome.status, outcome.module_id = FAILED, None
     else:
-        _add_module(program, to_plain(parts), outcome, user_code)
+        _add_module(program, parts, outcome, user_code)
         _judged(outcome)
     if before is not None:
         before.remember(outcome)

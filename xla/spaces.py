@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from .parts import BufferAssignment
+from .parts import BufferAssignment, Parts
 
 SPACES: Final = ("hbm", "host", "vmem", "smem", "sflag", "cmem", "other")
 # By platform and XLA's number: only some dumps have XLA's name. 5 of a GPU is pinned host memory.
@@ -41,10 +41,13 @@ def memory_spaces(
     ]
 
 
-def libtpu_space_names(assignment: BufferAssignment) -> dict[int, str]:
-    """The names of the spaces of a TPU program's binary, which has only the numbers."""
-    used = sorted({allocation.memory_space for allocation in assignment.allocations})
-    return {number: _LIBTPU_NAMES.get(number, f"color_{number}") for number in used}
+def name_spaces(parts: Parts, platform: str | None) -> None:
+    """Name the spaces of a TPU program's binary, which has only the numbers."""
+    if parts.space_names is None and parts.assignment is not None and platform == "tpu":
+        used = sorted({allocation.memory_space for allocation in parts.assignment.allocations})
+        parts.space_names = {
+            number: _LIBTPU_NAMES.get(number, f"color_{number}") for number in used
+        }
 
 
 def space_of(memory_space: int, name: str | None, platform: str | None) -> str:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from ...schema import ids
 from ...schema.errors import UsageError
-from ...xla.columns.bridge_h import read_hlo_text
-from ...xla.columns.parts import Parts
 from ...xla.errors import DumpError
+from ...xla.parts import Parts
 from ..outcomes import FileOutcome
 from ..readers.hlo_header import header_name
+from ..readers.hlo_text import read_hlo_text
 from ..readers.lines import split_complete_lines
 from ..readers.proto_identity import find_hlo_proto, identify_hlo_proto
 from ..readers.wire import encode_varint
@@ -169,9 +169,9 @@ class TextProgram:
         """Parse the text."""
         (file,) = identified.files
         with file.recording():
-            hlo = read_hlo_text(split_complete_lines(self.text))
-            file.pass_over(hlo.not_understood)
-            return Parts(hlo=hlo)
+            program = read_hlo_text(split_complete_lines(self.text))
+            file.pass_over(program.not_understood)
+            return Parts(program=program)
         return None
 
 

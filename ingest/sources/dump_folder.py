@@ -5,33 +5,23 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache, partial
 from pathlib import PurePosixPath
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ...schema import ids
-from ...xla.columns.bridge_h import definition_table
-from ...xla.columns.bridge_p import read_hlo_proto
-from ...xla.columns.bridge_t import part_as_tables
-from ...xla.columns.parts import (
-    HloText,
-    NotUnderstoods,
-    Parts,
-    UsedValues,
-    with_space_names,
-)
 from ...xla.compiler_passes import PassText
 from ...xla.errors import DumpError
+from ...xla.parts import Parts, UsedValues
 from ...xla.pass_programs import PassProgram
-from ...xla.program import Unread
+from ...xla.program import NotUnderstood, Program, ScopedMemory, Unread
+from ...xla.spaces import name_spaces
 from .. import formats
 from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_header import header_name
+from ..readers.hlo_proto import read_hlo_proto
 from ..readers.hlo_text import read_definitions
 from ..readers.lines import (
     Lines,
@@ -57,45 +47,46 @@ from .program import Identified, Key
 # memory spaces.
 
 
-def with_binary(texts: Parts, binary: Parts, *, is_damaged: bool) -> Parts:
-    """The texts' parts with what they lack; the binary's parts alone if a text is damaged."""
-    if is_damaged and binary.buffer_assignment is not None:
-        return replace(binary, space_names=texts.space_names, is_binary=True)
-    parts = replace(texts)
-    if parts.hlo is None:
-        parts.hlo = binary.hlo
-    elif binary.hlo is not None:
-        parts.hlo = _with_shardings(parts.hlo, binary.hlo)
-        if not len(parts.hlo.stack_frames):
-            parts.hlo = _with_frames(parts.hlo, binary.hlo)
-    if parts.buffer_assignment is None and binary.buffer_assignment is not None:
-        parts.buffer_assignment = binary.buffer_assignment
-        parts.is_binary = True
-    return parts
+def add_binary(parts: Parts, content: bytes, *, is_damaged: bool) -> None:
+    """Add what the texts' parts lack from the binary; if a text is damaged, replace them by it.
+
+    Raises DumpError.
+    """
+    program, assignment = read_hlo_proto(content)
+    if is_damaged and assignment is not None:
+        parts.assignment, parts.used_values, parts.live_ranges = assignment, None, None
+        parts.program, parts.is_binary = program, True
+        parts.totals, parts.duplicated = None, []
+        return
+    if parts.program is None:
+        parts.program = program
+    else:
+        _add_shardings(parts.program, program)
+        if not parts.program.frames:
+            _add_frames(parts.program, program)
+    if parts.assignment is None and assignment is not None:
+        parts.assignment, parts.is_binary = assignment, True
 
 
-def _with_shardings(text: HloText, binary: HloText) -> HloText:
-    """The text with the binary's shardings: the newest libtpu prints none of arguments."""
+def _add_shardings(text: Program, binary: Program) -> None:
+    """Add the shardings of arguments: the newest libtpu prints none in the text."""
     shapes, others = text.entry_shapes, binary.entry_shapes
     if shapes is None or others is None or len(shapes) != len(others):
-        return text
-    # The rows of both are in the order of the signature.
-    column = shapes.schema.get_field_index("sharding")
-    filled = pc.coalesce(shapes["sharding"], others["sharding"])
-    return replace(text, entry_shapes=shapes.set_column(column, "sharding", filled))
+        return
+    # Both are in the order of the signature.
+    text.entry_shapes = [
+        shape if shape.sharding is not None else shape._replace(sharding=other.sharding)
+        for shape, other in zip(shapes, others, strict=True)
+    ]
 
 
-def _with_frames(text: HloText, binary: HloText) -> HloText:
-    """The text with the binary's stack frames: up to JAX 0.7 only the binary has them."""
-    at = pc.index_in(
-        text.instructions["instruction"],
-        value_set=binary.instructions["instruction"].combine_chunks(),
-    )
-    column = text.instructions.schema.get_field_index("stack_frame_id")
-    instructions = text.instructions.set_column(
-        column, "stack_frame_id", binary.instructions["stack_frame_id"].take(at)
-    )
-    return replace(text, instructions=instructions, stack_frames=binary.stack_frames)
+def _add_frames(text: Program, binary: Program) -> None:
+    """Add the stack frames: up to JAX 0.7 only the binary has them."""
+    text.frames = binary.frames
+    for row, name in enumerate(text.names):
+        other = binary.row_of.get(name)
+        frame_id = None if other is None else binary.metadata[other].stack_frame_id
+        text.metadata[row] = text.metadata[row]._replace(stack_frame_id=frame_id)
 
 
 # Programs as XLA dumps them: the files of a folder, grouped by program, and their parts.
@@ -179,11 +170,11 @@ def _read_document(
                 part.first_number,
             )
     errors = []
-    newer: NotUnderstoods = ()
+    newer: list[NotUnderstood] = []
     for section, part in found.items():
         outcome.holds = (*outcome.holds, section.title)
         if section in documents:
-            parts.doubled.append(section.title)
+            parts.duplicated.append(section.title)
         documents[section] = part
         try:
             if part.last_number == lines.last_number:
@@ -191,7 +182,7 @@ def _read_document(
             if section.role is Role.ASSIGNMENT:
                 read = section.read(part)
                 formats.store_part(parts, section, read)
-                newer = (*newer, *read.not_understood)
+                newer += read.not_understood
         except DumpError as error:
             errors.append(error)
     if errors:
@@ -209,7 +200,7 @@ def _read_alone(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts
             totals, allocations = read_totals(lines), read_rounded_allocations(lines)
             if not totals:
                 return
-            parts.totals, parts.buffer_assignment = totals, part_as_tables(allocations)
+            parts.totals, parts.assignment = totals, allocations
             if outcome.status == FAILED:
                 outcome.status = PARTIAL
             outcome.note("of a usage report alone totals are exact, and other sizes are rounded")
@@ -219,7 +210,7 @@ def _read_alone(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts
                 # The last line that is there may be cut.
                 if pasted.unread and not text.endswith(b"\n"):
                     pasted.is_complete = False
-                parts.buffer_assignment = part_as_tables(pasted)
+                parts.assignment = pasted
                 outcome.status, outcome.line, outcome.message = OK, None, None
                 outcome.holds = (format_.title,)
                 outcome.leave_out(pasted.unread)
@@ -232,9 +223,7 @@ def add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: Ou
     outcome = next(file for file in outcomes.values() if USED_VALUES.title in file.holds)
     try:
         definitions = read_definitions(read_definition_lines(section))
-        parts.used_values = replace(
-            used, definitions=definition_table(definitions), unread=tuple(definitions.unread)
-        )
+        used.definitions = definitions
         outcome.leave_out(definitions.unread)
     except DumpError as error:
         parts.used_values = None
@@ -378,14 +367,14 @@ class DumpedProgram:
             _read_alone(format_, text, outcomes[format_], parts)
         if BINARY in texts:
             with outcomes[BINARY].recording():
-                parts = with_binary(parts, read_hlo_proto(texts.pop(BINARY)), is_damaged=is_damaged)
+                add_binary(parts, texts.pop(BINARY), is_damaged=is_damaged)
                 if parts.is_binary:
-                    parts = with_space_names(parts, self.key.platform)
+                    name_spaces(parts, self.key.platform)
                     outcomes[BINARY].holds = (FIRST.title,)
-        if parts.hlo is not None and identified.shared_memory:
-            parts.hlo = _with_shared_memory(parts.hlo, identified.shared_memory)
+        if parts.program is not None:
+            _add_shared_memory(parts.program, identified.shared_memory)
         parts.pass_texts = self._pass_texts()
-        if parts.hlo is None and parts.used_values is not None:
+        if parts.program is None and parts.used_values is not None:
             add_definitions(parts, parts.used_values, documents[USED_VALUES], outcomes)
         readable = {f for f, file in outcomes.items() if file.status in (OK, PARTIAL)}
         if readable.isdisjoint(formats.MAKES_A_DUMP):
@@ -460,13 +449,13 @@ def _read_file(file: SourceFile, outcome: FileOutcome) -> bytes | None:
     return text
 
 
-def _with_shared_memory(hlo: HloText, shared: Mapping[str, int]) -> HloText:
-    """The text with the shared memory of its kernels."""
-    instructions = hlo.instructions
-    at = pc.index_in(instructions["instruction"], value_set=pa.array(shared, pa.large_string()))
-    used = pa.array(shared.values(), pa.int64()).take(at.combine_chunks())
-    number = instructions.schema.get_field_index("used_scoped_bytes")
-    return replace(hlo, instructions=instructions.set_column(number, "used_scoped_bytes", used))
+def _add_shared_memory(program: Program, shared_memory: Mapping[str, int]) -> None:
+    """Add the shared memory of a GPU's kernels, in bytes by instruction."""
+    for name, size in shared_memory.items():
+        if name in program.row_of:
+            row = program.row_of[name]
+            scoped = program.scoped.get(row, ScopedMemory(None, None, None))
+            program.scoped[row] = scoped._replace(used_bytes=size)
 
 
 def _read_pass(file: SourceFile) -> tuple[PassProgram | None, int]:

@@ -4,10 +4,11 @@ import hashlib
 from dataclasses import dataclass, field
 
 from ...schema import ids
-from ...xla.columns.bridge_p import read_hlo_proto
-from ...xla.columns.parts import Parts, with_space_names
 from ...xla.errors import DumpError
+from ...xla.parts import Parts
+from ...xla.spaces import name_spaces
 from ..outcomes import FAILED, OK, FileOutcome, Settings
+from ..readers.hlo_proto import read_hlo_proto
 from ..readers.proto_identity import identify_hlo_proto
 from ..readers.xplane import StoredBytes
 from .program import Identified, Key
@@ -81,7 +82,10 @@ class HloProtoProgram:
         if file.status != OK:
             return None
         try:
-            return with_space_names(read_hlo_proto(identified.content), self.key.platform)
+            program, assignment = read_hlo_proto(identified.content)
         except DumpError as error:
             file.status, file.message = FAILED, str(error)
             return None
+        parts = Parts(assignment, program=program)
+        name_spaces(parts, self.key.platform)
+        return parts

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...xla.columns.parts import Parts
+from ...xla.parts import Parts
 from ..outcomes import FileOutcome, Settings
 
 
