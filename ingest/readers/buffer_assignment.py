@@ -128,10 +128,10 @@ def _without_newer_attributes(line: str, newer: NewerNames, line_number: int) ->
     start, others = match.groups()
     known = ""
     for attribute in _ATTRIBUTES:
-        found = attribute.search(others)
-        if found is not None:
-            known += found[0]
-            others = others[: found.start()] + others[found.end() :]
+        occurrence = attribute.search(others)
+        if occurrence is not None:
+            known += occurrence[0]
+            others = others[: occurrence.start()] + others[occurrence.end() :]
     has_kind = any(kind in known for kind in _KINDS)
     if not has_kind or not _NEWER.fullmatch(others):
         raise DumpError("expected an allocation")

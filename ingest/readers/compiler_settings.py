@@ -1,72 +1,18 @@
-"""Readers of the files beside a dump: compiler flags and the target device."""
+"""Readers of the compiler's flags and of the target device, which XLA writes next to a dump."""
 
 import re
-from typing import NamedTuple
 
 from ...xla.errors import DumpError
 from .lines import Lines, excerpt
+from .tpu_devices import find_device
 
-# TPUs as users name them, with the memory that XLA gives a program on one.
-#
-# libtpu names a chip by a code name, or by a number that stands for it in some releases. The
-# memory is XLA's capacity: the device's memory without what libtpu reserves. Both were measured
-# with libtpu, see `docs/devices.md`, which also says where the releases differ.
-
-_MIB = 2**20
-_GIB = 2**30
-
-
-class Device(NamedTuple):
-    """What one program is compiled for: a chip, or a core where each core runs a program."""
-
-    kind: str
-    memory_bytes: int
-
-
-V2, V3, V4, V5, V6E, V7X = "TPU v2", "TPU v3", "TPU v4", "TPU v5p", "TPU v6e", "TPU7x"
-_VERSIONS = {
-    "JELLYFISH": V2,
-    "ba16c7433": V2,
-    "DRAGONFISH": V3,
-    "6bf72d463e": V3,
-    "PUFFERFISH": V4,
-    "e0897fcce0": V4,
-    "VIPERFISH": V5,
-    "2093c6a02": V5,
-    "GHOSTLITE": V6E,
-    "cc8675309": V6E,
-    "6acc60406": V7X,
-}
-# By version, variant and the name of the chip's configuration. Two cores of a v4 or v5p are one
-# device, unless the configuration says otherwise; those of v2, v3 and 7x are two devices.
-_DEVICES = {
-    (V2, "", "default"): Device("TPU v2", 8 * _GIB - 530 * _MIB),
-    (V3, "", "default"): Device("TPU v3", 16 * _GIB - 530 * _MIB),
-    (V4, "", "default"): Device("TPU v4 core", 16 * _GIB - 1539 * _MIB // 2),
-    (V4, "", "megacore"): Device("TPU v4", 32 * _GIB - 1283 * _MIB),
-    (V5, "lite", "default"): Device("TPU v5e", 16 * _GIB - 258 * _MIB),
-    (V5, "", "default"): Device("TPU v5p", 96 * _GIB - 279 * _MIB),
-    (V5, "", "megachip"): Device("TPU v5p", 96 * _GIB - 279 * _MIB),
-    (V5, "", "legacy"): Device("TPU v5p core", 48 * _GIB - 535 * _MIB // 2),
-    (V6E, "", "default"): Device("TPU v6e", 32 * _GIB - 776 * _MIB),
-    (V7X, "", "default"): Device("TPU7x", 96 * _GIB - 1292 * _MIB),
-}
-
-
-def find_device(version: str, variant: str, configuration: str) -> Device | None:
-    """The TPU of a version, a variant and a configuration as libtpu prints them, if known."""
-    return _DEVICES.get((_VERSIONS.get(version, ""), variant, configuration or "default"))
-
-
-# Readers of the files beside a dump: compiler flags and the target device.
-
-# Flags that say what is dumped, where a toolchain lies, what is cached or where a profile is
-# written differ from run to run and do not change the program. A profile that is read does.
+# Flags about dumps, toolchain folders, caches and profiles to write differ between runs and do not
+# change the program. A profile that the compiler reads does.
 _IGNORED = re.compile(
     r"(?:^|_)dumps?(?:_|$)|_profile_to$"
     r"|^(?!.*profile).*(?:_dir|_directory|_cache_file|_cache_path)$"
 )
-# The folder of a file that is read is the machine's: `/home/me/step.pb` is `step.pb`.
+# The folder of a file depends on the machine, so that `/home/me/step.pb` becomes `step.pb`.
 _FOLDER = re.compile(r"(?:(?<=[,=\s'\"])|^)(?:[a-z]+://|~?/|[A-Za-z]:\\)(?:[^,\s'\"]*[/\\])?")
 _FLAG = re.compile(r"^--([^=\s]+)(?:=(.*))?$")
 _FIELD = re.compile(r"^([\w.]+): (.*)$")
@@ -86,7 +32,7 @@ def read_flagfile(lines: Lines) -> dict[str, str]:
         if match is None:
             raise DumpError(f"expected --flag=value, found {excerpt(text)}", number)
         flags[match[1]] = "true" if match[2] is None else match[2]
-    return _of_program(flags)
+    return _program_flags(flags)
 
 
 def read_debug_options(lines: Lines) -> dict[str, str]:
@@ -94,15 +40,15 @@ def read_debug_options(lines: Lines) -> dict[str, str]:
     flags: dict[str, str] = {}
     for path, value in read_text_proto(lines):
         flags[path] = f"{flags[path]},{value}" if path in flags else value
-    return _of_program(flags)
+    return _program_flags(flags)
 
 
 def read_compilation_environment(lines: Lines) -> dict[str, str]:
-    """The flags of libtpu's compilation environment that are not at their default.
+    """The flags of libtpu's compilation environment that differ from their defaults.
 
-    The file has every flag, at the value in force, and names those that are not at their
-    default in a comment. Options that are given in the call are here and not in the flagfile.
-    A message is its fields, as in `{enabled: true}`. Raises DumpError.
+    The file has every flag with its current value, and a comment for each that differs from its
+    default. Only this file, not the flagfile, has the options of the call that compiled the
+    program. The value of a message is its fields, as in `{enabled: true}`. Raises DumpError.
     """
     named = set()
     for number, text in enumerate(lines.text, lines.first_number):
@@ -121,16 +67,16 @@ def read_compilation_environment(lines: Lines) -> dict[str, str]:
             values.setdefault(flag, []).append(f"{field}: {value}" if field else value)
             if field:
                 messages.add(flag)
-    return _of_program(
+    return _program_flags(
         {
-            flag: f"{{{', '.join(found)}}}" if flag in messages else ",".join(found)
-            for flag, found in values.items()
+            flag: f"{{{', '.join(texts)}}}" if flag in messages else ",".join(texts)
+            for flag, texts in values.items()
         }
     )
 
 
-def _of_program(flags: dict[str, str]) -> dict[str, str]:
-    """The flags that say something of the program, without what is the machine's."""
+def _program_flags(flags: dict[str, str]) -> dict[str, str]:
+    """The flags that may change the program, with file names instead of paths."""
     return {
         flag: _FOLDER.sub("", value) for flag, value in flags.items() if not _IGNORED.search(flag)
     }

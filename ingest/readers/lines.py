@@ -44,9 +44,8 @@ def split_lines(content: bytes) -> Lines:
     if not content or content.isspace():
         raise DumpError("the file is empty: dump the program again")
     if len(content) > LARGEST_LINES and content.count(b"\n") > LARGEST_LINES:
-        raise DumpError(
-            f"the file has more than {LARGEST_LINES:,} lines: no dump's text has so many"
-        )
+        message = f"the file has more than {LARGEST_LINES:,} lines: no dump's text has so many"
+        raise DumpError(message)
     text = _decode(content)
     if "\r" in text:
         text = text.replace("\r\n", "\n")
@@ -90,8 +89,8 @@ def _is_utf8(line: bytes) -> bool:
 def check_last_line_end(content: bytes) -> None:
     """Raise DumpError if the last line has no line end: XLA ends every line of its dumps."""
     if not content.endswith(b"\n"):
-        why = "the last line has no end: the file is cut short, dump the program again"
-        raise DumpError(why, content.count(b"\n") + 1)
+        message = "the last line has no end: the file is cut short, dump the program again"
+        raise DumpError(message, content.count(b"\n") + 1)
 
 
 def _decode(content: bytes) -> str:

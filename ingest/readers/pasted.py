@@ -65,11 +65,11 @@ def read_pasted_assignment(lines: Lines) -> BufferAssignment | None:
     printed = [""] * len(lines.text)
     unread_indices: list[int] = []
     n_allocations = 0
-    is_begun = skips_values = False
+    has_begun = skips_values = False
     for index, line in enumerate(lines.text):
-        is_begun = is_begun or contains_assignment(line, at_start=True)
+        has_begun = has_begun or contains_assignment(line, at_start=True)
         text = _LEADING.sub("", line).rstrip()
-        if not is_begun or text in ("", HEADING):
+        if not has_begun or text in ("", HEADING):
             continue
         if text.startswith("allocation ") or "allocation ".startswith(text):
             n_allocations += 1
@@ -98,9 +98,9 @@ def read_pasted_assignment(lines: Lines) -> BufferAssignment | None:
     unread = []
     if unread_indices:
         n_lines = len(unread_indices) + len(read_indices)
-        what = f"{len(unread_indices)} allocations or values of {n_lines} are not read"
+        counts = f"{len(unread_indices)} allocations or values of {n_lines} are not read"
         number = lines.first_number + unread_indices[0]
-        unread.append(Unread(number, f"{what}: they are not as XLA prints them"))
+        unread.append(Unread(number, f"{counts}: they are not as XLA prints them"))
     if not is_complete:
         number = lines.first_number + read_indices[0]
         unread.append(Unread(number, "allocations are missing, so nothing adds up"))

@@ -1,6 +1,6 @@
 """Reader of the GPU runtime's list of steps: the shared memory of each kernel.
 
-`thunk_sequence.txt` says it of a step, `thunk_metadata.txt` which instruction the step is for.
+`thunk_sequence.txt` has the shared memory by step, `thunk_metadata.txt` the instruction by step.
 """
 
 import re
@@ -15,27 +15,27 @@ _STEP = re.compile(r'profile_annotation: "([^"\n]*)"\s+thunk_id: (\d{1,9})\s')
 
 
 def thunks_name(name: str) -> tuple[str, str] | None:
-    """The stem of a file's dump, and which of the two files it is; None if neither.
+    """The stem of the dump, and SEQUENCE or METADATA; None for the name of any other file.
 
     >>> thunks_name("module_0001.jit_f.thunk_sequence.txt")
     ('module_0001.jit_f', 'sequence')
     """
-    found = _NAME.fullmatch(_SUFFIX.sub("", name)) if ".thunk_" in name else None
-    if found is None or found["part"] not in (SEQUENCE, METADATA):
+    match = _NAME.fullmatch(_SUFFIX.sub("", name)) if ".thunk_" in name else None
+    if match is None or match["part"] not in (SEQUENCE, METADATA):
         return None
-    return found["stem"], found["part"]
+    return match["stem"], match["part"]
 
 
 def read_shared_memory(sequence: bytes, metadata: bytes) -> dict[str, int]:
-    """The bytes of shared memory that a block of threads of each kernel takes, by instruction.
+    """Bytes of shared memory per block of threads of each kernel, by instruction.
 
-    Empty for a CPU, and of XLA that does not say it. Raises DumpError.
+    Empty for a CPU, and for an XLA that does not print them. Raises DumpError.
     """
     try:
         kernels = _KERNEL.findall(sequence.decode())
         steps = {step: name for name, step in _STEP.findall(metadata.decode())} if kernels else {}
     except UnicodeDecodeError:
         raise DumpError("the runtime's list of steps is not UTF-8") from None
-    # The same steps are listed again as command buffers have them.
+    # A command buffer lists its steps once more.
     by_step = {str(int(step)): int(size) for step, size in kernels}
     return {steps[step]: size for step, size in by_step.items() if step in steps}
