@@ -7,7 +7,7 @@ file must still be complete: ingest compares the totals of its parts.
 
 import difflib
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import lru_cache
 
 from ...xla.program import NotUnderstood
@@ -88,11 +88,7 @@ def newer_lines(lines: Lines) -> list[NotUnderstood]:
     ]
 
 
-def resembles(word: str, known: Collection[str]) -> bool:
-    """Whether a word is nearly a known one: then it is a corrupt word rather than a new one."""
-    return _resembles(word, tuple(known))
-
-
 @lru_cache(maxsize=10_000)
-def _resembles(word: str, known: tuple[str, ...]) -> bool:
+def resembles(word: str, known: tuple[str, ...]) -> bool:
+    """Whether a word is nearly a known one: then it is a corrupt word rather than a new one."""
     return bool(difflib.get_close_matches(word, known, n=1, cutoff=_SIMILARITY))
