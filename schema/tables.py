@@ -31,7 +31,7 @@ from sqlalchemy.types import TypeEngine, UserDefinedType
 from ..xla.columns.parts import ORIGINS, SPACES
 from ..xla.compiler_passes import EVENTS
 from ..xla.kernels import KINDS
-from ..xla.order import MOST_INSTRUCTIONS
+from ..xla.order import MAX_INSTRUCTIONS
 from ..xla.owners.candidates import RULES
 from ..xla.passes import PASSES
 from ..xla.peak_parts import CATEGORIES
@@ -876,7 +876,7 @@ module_memory = Table(
         13,
         "how much less the temps would hold in the best other order of the same instructions that "
         "was found; null unless ingested with --orders, of estimates, without temps, and of more "
-        f"than {MOST_INSTRUCTIONS} instructions",
+        f"than {MAX_INSTRUCTIONS} instructions",
     ),
     _metric(
         "order_bound_bytes",

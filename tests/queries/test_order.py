@@ -3,18 +3,16 @@
 import random
 from itertools import permutations
 
-import numpy as np
 import pytest
 
-from memhouse.ingest.readers.lines import split_lines
 from memhouse.queries.advice.asked_program import read_layout, read_program
 from memhouse.queries.advice.findings.order import another_order, order_of
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.program import number_program
-from memhouse.xla.order import Buffers, Ordering
+from memhouse.xla.order import Ordering
+from memhouse.xla.order_buffers import Buffers
 
 from ..support.advised import compiled, program_of
 from ..support.dumps import DUMPS
+from ..support.hlo import program_of as read_program_text
 from ..support.warehouse import everything, fill, reading, rows
 
 MIB = 1 << 20
@@ -32,21 +30,12 @@ def made(reads, sizes, waits=()):
     ]
     lines[-1] = lines[-1].replace("  %", "  ROOT %")
     text = "HloModule made, is_scheduled=true\n\nENTRY %main () -> f32[1] {\n"
-    program = number_program(
-        read_hlo_text(split_lines(f"{text}{chr(10).join(lines)}\n}}\n".encode()))
-    )
-    touches = sorted(
-        {(at, at) for at in range(len(sizes))}
-        | {(each, at) for at, operands in enumerate(reads) for each in operands}
-    )
-    buffers = Buffers(
-        np.array(sizes, np.int64),
-        *np.array(touches, np.int64).T,
-        shares=(),
-        in_place=(),
-        defined_bytes=np.array(sizes, np.int64),
-    )
-    return Ordering(program, np.arange(len(sizes)), buffers)
+    program = read_program_text(f"{text}{chr(10).join(lines)}\n}}\n")
+    touches = [
+        {at} | {user for user, operands in enumerate(reads) if at in operands}
+        for at in range(len(sizes))
+    ]
+    return Ordering(program, range(len(sizes)), Buffers(sizes, touches, defined_bytes=sizes))
 
 
 def named(at, waits):
@@ -114,11 +103,11 @@ def program():
 )
 def test_the_order_of_a_dump_needs_what_xla_says(program, name, run):
     before = program(name, run)
-    layout, peaks = before.layout, order_of(before).ordering
+    layout, peaks = before.layout, order_of(before)
     temps = layout.peak_bytes - int(layout.allocation_bytes[~layout.is_temp].sum())
     assert peaks.now_bytes == pytest.approx(temps, abs=MIB / 4)
     assert peaks.bound_bytes <= peaks.best_bytes <= peaks.now_bytes
-    assert order_of(before).ordering.best_bytes == peaks.best_bytes
+    assert order_of(before).best_bytes == peaks.best_bytes
     found = {finding.kind: finding for finding in another_order(before)}
     if before.platform == "cpu" and peaks.depth_first_bytes < 0.9 * peaks.now_bytes:
         told = found["another order"]
@@ -144,7 +133,7 @@ def test_the_metrics_are_those_of_advice_and_equal_in_two_runs(db):
             ((dump_id,),) = store.connection.sql(
                 f"SELECT MIN(dump_id) FROM dumps WHERE module_id = {module_id}"
             ).fetchall()
-            peaks = order_of(read_program(store, module_id, dump_id, layout)).ordering
+            peaks = order_of(read_program(store, module_id, dump_id, layout))
             assert saved == peaks.now_bytes - peaks.best_bytes >= 0
             assert bound == (peaks.bound_bytes if peaks.now_bytes <= live else None)
     assert [bound is None for *_, bound in found] == [True, False]

@@ -2,13 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 
 from ....schema.readable import human_bytes
-from ....xla.order import MOST_INSTRUCTIONS, Laid, Ordering, Spare, ordering_of
+from ....xla.columns.bridge import plain_program
+from ....xla.computation_order import MovableBuffer
+from ....xla.order import MAX_INSTRUCTIONS, Ordering, order_instructions
+from ....xla.order_buffers import OrderedValue
+from ....xla.program import NONE
 from ...result import counted
 from ..asked_program import Program
 from ..finding import Finding, Grade, Options
@@ -29,9 +32,9 @@ def another_order(program: Program) -> list[Finding]:
     layout = program.layout
     if program.platform != "cpu" or not layout.is_temp.any():
         return []
-    if layout.schedule_length > MOST_INSTRUCTIONS:
+    if layout.schedule_length > MAX_INSTRUCTIONS:
         return []
-    peaks = program.worked_out(order_of).ordering
+    peaks = program.worked_out(order_of)
     temps = layout.peak_bytes - int(layout.allocation_bytes[~layout.is_temp].sum())
     if abs(peaks.now_bytes - temps) > _WORTH * layout.peak_bytes:
         # XLA's places say more than the buffers, and nothing that is foreseen would be right.
@@ -77,7 +80,9 @@ def another_order(program: Program) -> list[Finding]:
 class _Group:
     """Buffers of one line that wait for one line, or that one line made early."""
 
-    def __init__(self, line: str | None, reader: str | None, spare: Sequence[Spare]) -> None:
+    def __init__(
+        self, line: str | None, reader: str | None, spare: Sequence[MovableBuffer]
+    ) -> None:
         self.line, self.reader, self.spare = line, reader, spare
         self.is_read_late = spare[0].is_read_late
         self.size_bytes = sum(each.size_bytes for each in spare)
@@ -104,9 +109,9 @@ def _groups(program: Program) -> list[_Group]:
         return None if file is None else f"{file}:{numbers[instruction]}"
 
     found = defaultdict(list)
-    stored = program.worked_out(order_of)
-    for each in stored.ordering.spare(row):
-        values = stored.values[each.buffer]
+    ordering = program.worked_out(order_of)
+    for each in ordering.movable_buffers(row):
+        values = ordering.buffers.values[each.buffer]
         made = line(each.maker) or next(filter(None, map(program.lines.get, values)), None)
         found[made, line(each.reader), each.is_read_late].append(each)
     groups = [_Group(made, reader, spare) for (made, reader, _), spare in found.items()]
@@ -125,40 +130,30 @@ def _spare_words(groups: Sequence[_Group]) -> str:
 
 
 def _value_ids(program: Program, groups: Sequence[_Group]) -> tuple[int, ...]:
-    stored: StoredOrder = program.worked_out(order_of)
+    contents = program.worked_out(order_of).buffers.values
     spare = [each for group in groups for each in group.spare]
     spare.sort(key=lambda each: -each.size_bytes)
-    return tuple(value for each in spare for value in stored.values[each.buffer])
+    return tuple(value for each in spare for value in contents[each.buffer])
 
 
-# The order of a stored program's instructions, as `xla/order.py` asks it.
-
-
-class StoredOrder(NamedTuple):
-    """The orders of a program, and the values that each buffer holds."""
-
-    ordering: Ordering
-    values: list[list[int]]
-
-
-def order_of(program: Program) -> StoredOrder:
-    """The orders of a program's instructions. What they do must be known."""
+def order_of(program: Program) -> Ordering:
+    """The orders of a program's instructions. Its HLO text must be known."""
     assert program.hlo is not None
     layout = program.layout
-    values = program.rows(
-        "SELECT value_id, instruction_id, alias_set, memory_space, size_bytes"
-        ' FROM "values" WHERE module_id = $1 ORDER BY value_id'
-    )
     is_temp = np.isin(layout.allocation, layout.allocation_index[layout.is_temp])
-    laid = Laid(layout.value_id, layout.allocation, layout.offset, layout.size, is_temp)
-    return StoredOrder(
-        *ordering_of(
-            program.hlo,
-            program.instructions["schedule_time"],
-            values,
-            program.uses,
-            laid,
-            layout.memory_space,
-            platform=program.platform,
-        )
+    columns = (layout.value_id, layout.allocation, layout.offset, is_temp)
+    placed = {row[0]: row[1:] for row in zip(*(each.tolist() for each in columns), strict=True)}
+    table = program.rows(
+        "SELECT value_id, instruction_id, COALESCE(alias_set, -1) AS alias_set, memory_space,"
+        ' COALESCE(size_bytes, 0) AS size_bytes FROM "values" WHERE module_id = $1 ORDER BY value_id'
+    )
+    values = [
+        OrderedValue(*row, *placed.get(row[0], ()))
+        for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
+    ]
+    users = (program.uses[name].to_pylist() for name in ("value_id", "instruction_id"))
+    uses = list(zip(*users, strict=True))
+    times = pc.fill_null(program.instructions["schedule_time"], NONE).to_pylist()
+    return order_instructions(
+        plain_program(program.hlo), times, values, uses, layout.memory_space, program.platform
     )

@@ -1,0 +1,198 @@
+"""The buffers whose peak depends on the order of instructions."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .computation_order import Resident
+from .program import NONE, Program
+
+# Smaller guests, as a part of all bytes in arguments and results, keep their memory.
+_MIN_GUEST_SHARE = 1e-3
+
+
+class OrderedValue(NamedTuple):
+    """A value of a program whose instructions are ordered.
+
+    Attributes:
+        row: the defining instruction.
+        alias_set: NONE for a value that shares no memory.
+        size_bytes: 0 if not known.
+        allocation, offset_bytes: in the memory space that is ordered; NONE without a live range,
+            or in another space.
+        is_temp: whether the allocation is a temp.
+    """
+
+    value_id: int
+    row: int
+    alias_set: int
+    memory_space: int
+    size_bytes: int
+    allocation: int = NONE
+    offset_bytes: int = NONE
+    is_temp: bool = False
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """The buffers in temp of a program, and the instructions that access them.
+
+    Attributes:
+        sizes: by buffer, in bytes.
+        touches: by buffer, the instructions that define or read it.
+        defined_bytes: by instruction, of all values that it defines.
+        values: by buffer, the value_ids in it.
+        shares: an instruction, the buffers of an operand and of the result in one place.
+        in_place: for each set of values that share memory in any order, in any memory space: the
+            instructions that define them, and those that read them.
+        residents: the values of arguments and results whose memory others may borrow.
+    """
+
+    sizes: Sequence[int]
+    touches: Sequence[Iterable[int]]
+    defined_bytes: Sequence[int]
+    values: Sequence[Sequence[int]] = ()
+    shares: Iterable[tuple[int, int, int]] = ()
+    in_place: Iterable[tuple[Sequence[int], Sequence[int]]] = ()
+    residents: Sequence[Resident] = ()
+
+
+def find_buffers(
+    program: Program, values: Sequence[OrderedValue], uses: Iterable[tuple[int, int]]
+) -> Buffers:
+    """The buffers of the values that are in temps alone.
+
+    Args:
+        values: in ascending order of value_id.
+        uses: a value_id, and an instruction that reads the value.
+    """
+    index = {value.value_id: number for number, value in enumerate(values)}
+    # The instructions that read each value.
+    readers: list[list[int]] = [[] for _ in values]
+    for value_id, row in uses:
+        if value_id in index:
+            readers[index[value_id]].append(row)
+    # A value that shares no memory is a set of its own, numbered before all others.
+    sets = [
+        -1 - number if value.alias_set == NONE else value.alias_set
+        for number, value in enumerate(values)
+    ]
+    sizes = _temp_sizes(values, sets)
+    number_of = {alias_set: number for number, alias_set in enumerate(sizes)}
+    buffer_of = [number_of.get(alias_set, NONE) for alias_set in sets]
+    touches: list[set[int]] = [set() for _ in sizes]
+    contents: list[list[int]] = [[] for _ in sizes]
+    defined_bytes = [0] * len(program)
+    for value, rows, buffer in zip(values, readers, buffer_of, strict=True):
+        defined_bytes[value.row] += value.size_bytes
+        if buffer != NONE:
+            touches[buffer].update((value.row, *rows))
+            contents[buffer].append(value.value_id)
+    return Buffers(
+        list(sizes.values()),
+        touches,
+        defined_bytes,
+        contents,
+        _shared_places(values, readers, buffer_of),
+        _in_place_sets(values, readers, sets),
+        _residents(program, values, readers, sets),
+    )
+
+
+def _temp_sizes(values: Sequence[OrderedValue], sets: Sequence[int]) -> dict[int, int]:
+    """The bytes of each alias set whose values are in temps alone, in ascending order of the set."""
+    sizes: dict[int, int] = {}
+    fixed = set()
+    for value, alias_set in zip(values, sets, strict=True):
+        if value.is_temp:
+            sizes[alias_set] = max(value.size_bytes, sizes.get(alias_set, 0))
+        elif value.allocation != NONE:
+            fixed.add(alias_set)
+    return {alias_set: sizes[alias_set] for alias_set in sorted(sizes.keys() - fixed)}
+
+
+def _in_place_sets(
+    values: Sequence[OrderedValue], readers: Sequence[Sequence[int]], sets: Sequence[int]
+) -> list[tuple[list[int], list[int]]]:
+    """The instructions that define, and those that read, the sets of several values."""
+    counts = Counter(sets)
+    rows: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for value, reading, alias_set in zip(values, readers, sets, strict=True):
+        if counts[alias_set] > 1:
+            rows[alias_set][0].append(value.row)
+            rows[alias_set][1].extend(reading)
+    return list(rows.values())
+
+
+def _shared_places(
+    values: Sequence[OrderedValue], readers: Sequence[Sequence[int]], buffer_of: Sequence[int]
+) -> set[tuple[int, int, int]]:
+    """The results that overlap an operand today: instruction, operand's and result's buffer."""
+    results: dict[int, list[int]] = defaultdict(list)
+    for number, value in enumerate(values):
+        if value.allocation != NONE and buffer_of[number] != NONE:
+            results[value.row].append(number)
+    shares = set()
+    for number, operand in enumerate(values):
+        if operand.allocation == NONE or buffer_of[number] == NONE:
+            continue
+        for row in readers[number]:
+            for other in results.get(row, ()):
+                if buffer_of[other] != buffer_of[number] and _overlap(operand, values[other]):
+                    shares.add((row, buffer_of[number], buffer_of[other]))
+    return shares
+
+
+def _overlap(left: OrderedValue, right: OrderedValue) -> bool:
+    """Whether two values have bytes in common."""
+    return (
+        left.allocation == right.allocation
+        and left.offset_bytes < right.offset_bytes + right.size_bytes
+        and right.offset_bytes < left.offset_bytes + left.size_bytes
+    )
+
+
+def _residents(
+    program: Program,
+    values: Sequence[OrderedValue],
+    readers: Sequence[Sequence[int]],
+    sets: Sequence[int],
+) -> list[Resident]:
+    """The values in the allocations of arguments and results that have guests or could have some.
+
+    An argument that is no result cannot be written over: the caller keeps it.
+    """
+    parameters = {
+        row for row in program.rows_of(program.entry) if program.opcode[row] == "parameter"
+    }
+    root = program.root[program.entry]
+    members: dict[tuple[int, int], list[int]] = defaultdict(list)
+    fixed_bytes = 0
+    for number, value in enumerate(values):
+        if value.allocation != NONE and not value.is_temp:
+            members[value.allocation, sets[number]].append(number)
+            fixed_bytes += value.size_bytes
+    hosts: list[Resident] = []
+    guests: list[Resident] = []
+    borrowed: set[int] = set()
+    for (allocation, _), numbers in members.items():
+        touches = {number: [values[number].row, *readers[number]] for number in numbers}
+        rows = [row for touched in touches.values() for row in touched]
+        if root not in rows and parameters.isdisjoint(rows):
+            size = max(values[number].size_bytes for number in numbers)
+            guests.append(Resident(allocation, size, rows, False, True))
+            borrowed.add(allocation)
+            continue
+        for number in numbers:
+            value = values[number]
+            is_argument = value.row in parameters
+            hosts.append(
+                Resident(allocation, value.size_bytes, touches[number], is_argument, False)
+            )
+        if root in rows:
+            borrowed.add(allocation)
+    return [
+        *(host for host in hosts if host.allocation in borrowed),
+        *(guest for guest in guests if guest.size_bytes > _MIN_GUEST_SHARE * fixed_bytes),
+    ]
