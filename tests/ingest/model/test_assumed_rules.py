@@ -12,7 +12,7 @@ from memhouse.xla.columns.parts import Parts
 from ...support.command import run_memhouse
 from ...support.dumps import content
 from ...support.warehouse import fill, rows
-from .texts import ASYNC, alias_sets, derived, names, positions, ranges
+from .texts import ASYNC, alias_sets, analyse_text, names, positions, ranges
 
 COMPUTATION = re.compile(r"(?m)^%(?P<name>\S+) \(.*\{\n(?P<body>(?:  .*\n)+)\}\n\n?")
 START = re.compile(r"(?m)^.*%(?P<name>\S+) = .* async-start\(.*\), calls=%(?P<called>[^ ,\n]+)")
@@ -73,7 +73,7 @@ def test_the_start_of_an_opcode_takes_the_memory_of_the_async_start_that_it_stan
 
 def test_an_asynchronous_pair_passes_on_its_operands_and_results():
     text, _ = in_short(ASYNC)
-    found = derived(text)
+    found = analyse_text(text)
     assert positions(found, "double{}") == {"double{}", "start{0,0}"}
     assert positions(found, "start{1}") == {"start{1}", "done{}", "both{0}"}
     assert ranges(found)["double{}"] == (1, 4)
@@ -95,7 +95,7 @@ dynamic-update-slice-start(%own, %u, %i)
   ROOT %done = f32[8]{0} dynamic-update-slice-done(%start)
 }
 """
-    found = derived(text)
+    found = analyse_text(text)
     assert alias_sets(found) == {frozenset(("own{}", "start{1}"))}
 
 
@@ -120,7 +120,7 @@ ENTRY %main (p: f32[8]) -> f32[8] {{
   ROOT %done = f32[8]{{0}} entangle-done(%start)
 }}
 """
-    assert set(names(derived(text))) == {"p{}"} | values
+    assert set(names(analyse_text(text))) == {"p{}"} | values
     assert figures(text)[0][0]["peak_bytes"] > 0
 
 

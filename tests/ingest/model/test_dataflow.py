@@ -4,7 +4,7 @@ import pytest
 
 from memhouse.xla.errors import DumpError
 
-from .texts import BRANCHES, derived, names, positions, schedule
+from .texts import BRANCHES, analyse_text, names, phis, positions, schedule
 
 
 def entry(*instructions: str, header: str = ", is_scheduled=true") -> str:
@@ -45,11 +45,8 @@ ENTRY %main (p: f32[8]) -> f32[8] {{
   ROOT %result = f32[8]{{0}} get-tuple-element(%loop2), index=1
 }}
 """
-    found = derived(text)
-    phis = {
-        name for name, phi in zip(names(found), found.dataflow.is_phi.tolist(), strict=True) if phi
-    }
-    assert {name for name in phis if "{0}" in name} == {
+    found = analyse_text(text)
+    assert {name for name in phis(found) if "{0}" in name} == {
         *("c1{0}", "loop1{0}"),
         *("c2{0}", "b2{0}", "loop2{0}"),
     }
@@ -58,7 +55,7 @@ ENTRY %main (p: f32[8]) -> f32[8] {{
 
 
 def test_a_copy_start_has_the_new_buffer_first_and_the_operand_second():
-    found = derived(
+    found = analyse_text(
         entry(
             "%start = (f32[8]{0}, f32[8]{0}, u32[]) copy-start(%p)",
             "ROOT %done = f32[8]{0} copy-done(%start)",
@@ -82,7 +79,7 @@ def test_a_reducer_has_values_and_no_time():
 }
 
 """
-    found = derived(text.replace("ENTRY", reducer + "ENTRY"))
+    found = analyse_text(text.replace("ENTRY", reducer + "ENTRY"))
     assert schedule(found) == ["p", "zero", "sum"]
     assert names(found) == ["x{}", "y{}", "z{}", "p{}", "zero{}", "sum{}"]
 
@@ -119,6 +116,6 @@ def test_a_reducer_has_values_and_no_time():
 )
 def test_what_is_refused_is_named_with_its_line(text: str, said: list[str], line: int | None):
     with pytest.raises(DumpError) as caught:
-        derived(text)
+        analyse_text(text)
     assert all(name in str(caught.value) for name in said)
     assert caught.value.line == line

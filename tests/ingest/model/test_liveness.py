@@ -6,16 +6,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from memhouse.xla.errors import DumpError
+from memhouse.xla.program import NONE
+from memhouse.xla.schedule import CONTROL_FLOW
 
 from ...support.rounds import rounds
 from .random_programs import scheduled_hlo
-from .texts import ASYNC, BRANCHES, IN_PLACE, LOOP, alias_sets, derived, names, ranges
+from .texts import ASYNC, BRANCHES, IN_PLACE, LOOP, alias_sets, analyse_text, names, ranges, uses
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_a_fusion_that_updates_a_slice_of_its_operand_works_in_place():
-    found = derived(IN_PLACE)
+    found = analyse_text(IN_PLACE)
     assert alias_sets(found) == {frozenset({"p{}", "once{}", "twice{}"})}
     lives = ranges(found)
     # The donated parameter ends where the fusion begins, q lives to the end.
@@ -25,7 +27,7 @@ def test_a_fusion_that_updates_a_slice_of_its_operand_works_in_place():
 
 def test_a_parameter_that_is_not_donated_keeps_its_place_to_the_end():
     text = IN_PLACE.replace(", input_output_alias={ {}: (0, {}, may-alias) }", "")
-    lives = ranges(derived(text))
+    lives = ranges(analyse_text(text))
     # It still must alias the fusion: the one rule lets it end there all the same.
     assert lives["p{}"] == (0, 3)
     assert lives["twice{}"] == (4, 5)
@@ -54,7 +56,7 @@ def test_a_pipelined_loop_carries_what_it_starts_to_the_next_turn():
         f"\n  %last = {started} get-tuple-element(%loop), index=2\n"
         "  ROOT %result = f32[4]{0} async-done(%last)\n}\n"
     )
-    found = derived(text)
+    found = analyse_text(text)
     together = {"slice{}", "c{2,1}", "b{2,1}", "next_slice{}", "loop{2,1}"}
     assert frozenset(together) in alias_sets(found)
     lives = ranges(found)
@@ -85,7 +87,7 @@ ENTRY %main (p: f32[8]) -> f32[8] {
 """
     header = "HloModule deep, is_scheduled=true\n\n"
     with pytest.raises(DumpError):
-        derived("\n".join([header + innermost, *fused, entry]))
+        analyse_text("\n".join([header + innermost, *fused, entry]))
 
 
 def test_output_to_operand_aliasing_names_in_place_pairs():
@@ -99,13 +101,13 @@ ENTRY %main (p: f32[8]) -> (f32[8], f32[2]) {
 output_to_operand_aliasing={{0}: (0, {})}
 }
 """
-    assert alias_sets(derived(text)) == {frozenset({"n{}", "call{0}"})}
+    assert alias_sets(analyse_text(text)) == {frozenset({"n{}", "call{0}"})}
 
 
 def test_an_element_that_both_branches_pass_on_lives_through_the_conditional():
-    lives = ranges(derived(BRANCHES))
+    lives = ranges(analyse_text(BRANCHES))
     # `q` is the root of branch 1, so it must alias the result and `minus`.
-    assert alias_sets(derived(BRANCHES)) == {frozenset({"q{}", "minus{}", "chosen{}"})}
+    assert alias_sets(analyse_text(BRANCHES)) == {frozenset({"q{}", "minus{}", "chosen{}"})}
     assert (lives["q{}"], lives["minus{}"], lives["chosen{}"]) == ((0, 4), (4, 6), (6, 7))
 
 
@@ -113,17 +115,14 @@ def test_an_element_that_both_branches_pass_on_lives_through_the_conditional():
 @given(scheduled_hlo())
 def test_laws_of_random_programs(text):
     """A place holds one value; what need not share its memory lives when it is used."""
-    found = derived(text)
-    flow, time = found.dataflow, found.schedule.time
-    places = flow.positions_table().select(["instruction_id", "shape_index"]).to_pylist()
-    assert len({tuple(place.values()) for place in places}) == len(places)
-    lives = {row["value_id"]: row for row in found.liveness.ranges_table().to_pylist()}
-    end = len(found.schedule.order)
-    assert all(0 <= row["start_time"] <= row["end_time"] <= end for row in lives.values())
-    calls = found.program.opcode.is_one_of("while", "conditional", "call", "async-start")
+    found = analyse_text(text)
+    lives, end = ranges(found), len(found.schedule)
+    assert all(0 <= first <= last <= end for first, last in lives.values())
     shared = {value for members in alias_sets(found) for value in members}
-    of = names(found)
-    for use in flow.uses_table().to_pylist():
-        row, value = use["instruction_id"], use["value_id"]
-        if of[value] not in shared and value in lives and time[row] >= 0 and not calls[row]:
-            assert lives[value]["start_time"] <= time[row] <= lives[value]["end_time"]
+    for name in set(names(found)) - shared & lives.keys():
+        first, last = lives[name]
+        for reader, _, _ in uses(found, name):
+            row = found.program.row_of[reader]
+            time = found.schedule.time[row]
+            if found.program.opcode[row] not in CONTROL_FLOW and time != NONE:
+                assert first <= time <= last

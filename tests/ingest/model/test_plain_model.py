@@ -12,10 +12,9 @@ from collections import defaultdict
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from memhouse.ingest.readers.lines import split_lines
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.liveness import Derived, derive
-from memhouse.xla.estimate import estimate
+from memhouse.xla.analysis import Analysis
+from memhouse.xla.program import NONE
+from memhouse.xla.sizes import value_sizes
 
 from ...support.dumps import DUMPS, copy_dump
 from ...support.rounds import rounds
@@ -23,7 +22,7 @@ from . import against_dumps, placement_against_dumps, plain_placement, plain_rul
 from .origins import against_plain, test_rules
 from .plain_names import JOINED, STRONG, WEAK
 from .random_programs import scheduled_hlo
-from .texts import figures
+from .texts import analyse_text, figures, schedule
 
 pytestmark = pytest.mark.slow
 FOLDERS = sorted(
@@ -87,41 +86,36 @@ def test_the_engine_attributes_as_the_plain_rules_do():
     assert {name: differing for name, differing in found.items() if differing} == {}
 
 
-def position(name: str, index: str) -> plain_rules.Position:
-    """A position as the plain rules name it: `{1,0}` is a tuple of numbers."""
-    return name, tuple(int(part) for part in index.strip("{}").split(",") if part)
-
-
-def as_plain(found: Derived) -> plain_rules.Liveness:
+def as_plain(analysis: Analysis) -> plain_rules.Liveness:
     """The engine's answer in the form of the plain rules."""
-    names = found.program.names.to_pylist()
+    names, flow, lives = analysis.program.names, analysis.flow, analysis.liveness
+    slots = flow.slots
 
-    def places(table):
-        return [
-            position(names[row["instruction_id"]], row["shape_index"]) for row in table.to_pylist()
-        ]
+    def position(slot: int) -> plain_rules.Position:
+        return names[slots.row[slot]], slots.index(slot)
 
-    dataflow = found.dataflow
-    values = places(dataflow.values_table())
+    values = [position(slot) for slot in flow.defined_at]
     positions, uses, sets = defaultdict(set), defaultdict(set), defaultdict(set)
-    table = dataflow.positions_table()
-    for number, place in zip(table["value_id"].to_pylist(), places(table), strict=True):
-        positions[values[number]].add(place)
-    for row in dataflow.uses_table().to_pylist():
-        name, index = position(names[row["instruction_id"]], row["operand_shape_index"])
-        uses[values[row["value_id"]]].add((name, row["operand_number"], index))
-    for value, number in zip(values, found.liveness.alias_set.tolist(), strict=True):
+    for slot, value in enumerate(flow.value):
+        if value != NONE:
+            positions[values[value]].add(position(slot))
+    for value, row, number, slot in zip(
+        flow.use_value, flow.use_row, flow.use_operand, flow.use_slot, strict=True
+    ):
+        uses[values[value]].add((names[row], number, slots.index(slot)))
+    for value, number in zip(values, lives.alias_set, strict=True):
         sets[number].add(value)
     return plain_rules.Liveness(
-        [names[row] for row in found.schedule.order.tolist()],
+        schedule(analysis),
         set(values),
-        {value for value, phi in zip(values, dataflow.is_phi.tolist(), strict=True) if phi},
+        {value for value, is_phi in zip(values, flow.is_phi, strict=True) if is_phi},
         dict(positions),
         dict(uses),
         sorted(sets.values(), key=sorted),
         {
-            values[row["value_id"]]: (row["start_time"], row["end_time"])
-            for row in found.liveness.ranges_table().to_pylist()
+            value: (start, end)
+            for value, start, end in zip(values, lives.start, lives.end, strict=True)
+            if start != NONE
         },
     )
 
@@ -129,9 +123,8 @@ def as_plain(found: Derived) -> plain_rules.Liveness:
 @settings(max_examples=rounds(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(scheduled_hlo())
 def test_random_programs_have_the_same_lives_and_peaks(text: str):
-    hlo = read_hlo_text(split_lines(text.encode()))
-    found = derive(hlo)
-    plain, ours = plain_rules.liveness(text), as_plain(found)
+    analysis = analyse_text(text)
+    plain, ours = plain_rules.liveness(text), as_plain(analysis)
     assert ours.schedule == plain.schedule
     assert ours.values == plain.values
     assert ours.phis == plain.phis
@@ -139,13 +132,13 @@ def test_random_programs_have_the_same_lives_and_peaks(text: str):
     assert ours.uses == {value: places for value, places in plain.uses.items() if places}
     assert ours.alias_sets == sorted(plain.alias_sets, key=sorted)
     assert ours.live_ranges == plain.live_ranges
-    estimated = estimate(hlo, found, platform="cpu")
-    table = found.dataflow.values_table().to_pylist()
-    names = found.program.names
-    values = [position(str(names[row["instruction_id"]]), row["shape_index"]) for row in table]
-    sizes = dict(zip(values, estimated.sizes.size.tolist(), strict=True))
+    slots, sizes = analysis.flow.slots, value_sizes(analysis.flow, "cpu").size_bytes
+    values = [
+        (analysis.program.names[slots.row[slot]], slots.index(slot))
+        for slot in analysis.flow.defined_at
+    ]
     peaks = {row["memory_space"]: row["peak_bytes"] for row in figures(text, "cpu")}
-    assert peaks.get(0, 0) == plain_placement.peak(text, sizes)[1]
+    assert peaks.get(0, 0) == plain_placement.peak(text, dict(zip(values, sizes, strict=True)))[1]
 
 
 @settings(max_examples=rounds(50), deadline=None, suppress_health_check=list(HealthCheck))

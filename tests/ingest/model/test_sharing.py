@@ -2,16 +2,13 @@
 
 import pytest
 
-from memhouse.ingest.readers.lines import split_lines
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.dataflow import CPU, GPU, TPU, array_bytes, platform_of
-from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError
-from memhouse.xla.estimate import Estimate, estimate
-from memhouse.xla.placement import OUTPUT, TEMP
+from memhouse.xla.estimate import Estimate, estimate_memory
+from memhouse.xla.placement import Kind
 from memhouse.xla.shapes import ArrayShape, parse_shape
+from memhouse.xla.sizes import CPU, GPU, TPU, array_bytes, platform_of
 
-from .texts import IN_PLACE, derived, figures, names
+from .texts import IN_PLACE, analyse_text, figures, names, read_program
 
 FUSED = """\
 HloModule fused, is_scheduled=true
@@ -48,14 +45,14 @@ ENTRY %main (p: f32[1024]) -> f32[1024] {
 
 
 def estimated(text: str) -> Estimate:
-    hlo = read_hlo_text(split_lines(text.encode()))
-    return estimate(hlo, derive(hlo))
+    analysis = analyse_text(text)
+    return estimate_memory(analysis, platform_of(analysis.program))
 
 
 def places(text: str) -> dict[str, str]:
     """Whose place each value has, of the values that share one."""
-    of = names(derived(text))
-    return {of[i]: of[j] for i, j in enumerate(estimated(text).group.tolist()) if i != j}
+    of = names(analyse_text(text))
+    return {of[i]: of[j] for i, j in enumerate(estimated(text).first_value) if i != j}
 
 
 def peak(text: str, space: int = 0) -> dict[str, int]:
@@ -80,7 +77,7 @@ def test_size_of_an_array(shape: str, platform: str, size: int):
 
 def test_platform_of_a_text():
     def platform(text: str) -> str:
-        return platform_of(read_hlo_text(split_lines(text.encode())))
+        return platform_of(read_program(text))
 
     assert platform(FUSED) == CPU
     assert platform(RECORDED) == TPU
@@ -140,7 +137,7 @@ def test_a_donated_parameter_is_argument_output_and_alias():
 def test_a_shape_without_a_size_is_refused_where_the_size_is_needed():
     for shape in ("f32[?]{0}", "f32[999999999999999999]{0}", "f32[256]{0:S(999999999999)}"):
         text = FUSED.replace("f32[256]{0}", shape)
-        derived(text)
+        analyse_text(text)
         with pytest.raises(DumpError):
             estimated(text)
 
@@ -220,6 +217,6 @@ ENTRY %main (p: f32[8]) -> f32[64] {
   ROOT %out = f32[64]{0} pad(%less, %less), padding=0_60
 }
 """
-    found, of = estimated(text), names(derived(text))
-    place = dict(zip(of, found.placement.kind.tolist(), strict=True))
-    assert (place["outer{}"], place["inner{}"]) == (OUTPUT, TEMP)
+    found, of = estimated(text), names(analyse_text(text))
+    kinds = {of[value]: s.kind for s in found.sets.values() for value in s.values}
+    assert (kinds["outer{}"], kinds["inner{}"]) == (Kind.OUTPUT, Kind.TEMP)

@@ -9,12 +9,22 @@ import pytest
 
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.live_range import read_live_ranges
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.bridge_t import part_as_tables
-from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError
+from memhouse.xla.liveness import analyse
 
-from .texts import ASYNC, alias_sets, derived, figures, names, positions, ranges, schedule, uses
+from .texts import (
+    ASYNC,
+    alias_sets,
+    analyse_text,
+    figures,
+    names,
+    phis,
+    positions,
+    ranges,
+    read_program,
+    schedule,
+    uses,
+)
 
 PAIR = "(f32[], f32[])"
 
@@ -35,13 +45,6 @@ def peak(text: str) -> int:
     return next(row["peak_bytes"] for row in figures(text, "cpu") if row["memory_space"] == 0)
 
 
-def phis(text: str) -> set[str]:
-    """The values that merge several values."""
-    found = derived(text)
-    flags = found.dataflow.is_phi.tolist()
-    return {name for name, is_phi in zip(names(found), flags, strict=True) if is_phi}
-
-
 SUM_OF_PRODUCT = (
     "%a = f32[4]{0} parameter(0)",
     "%x = f32[4]{0} parameter(1)",
@@ -53,7 +56,7 @@ SUM_OF_PRODUCT = (
 def test_a_value_ends_with_its_last_use():
     """[range: MultiplyAdd]"""
     text = program(*SUM_OF_PRODUCT, "ROOT %sum = f32[4]{0} add(%product, %y)")
-    found = ranges(derived(text))
+    found = ranges(analyse_text(text))
     assert (found["product{}"], found["sum{}"], found["y{}"]) == ((2, 4), (4, 5), (0, 5))
 
 
@@ -65,7 +68,7 @@ def test_what_lives_out_lives_to_the_end_and_what_follows_the_root_only_for_its_
         "ROOT %both = (f32[4]{0}, f32[4]{0}) tuple(%product, %sum)",
         "%late = f32[4]{0} add(%product, %y)",
     )
-    found = ranges(derived(text))
+    found = ranges(analyse_text(text))
     assert (found["a{}"], found["product{}"], found["sum{}"]) == ((0, 7), (2, 7), (4, 7))
     assert (found["both{}"], found["late{}"]) == ((5, 7), (6, 6))
 
@@ -74,7 +77,7 @@ def test_a_donated_parameter_may_end_early():
     """[range: AliasedParameter]"""
     header = ", input_output_alias={ {}: (0, {}, may-alias) }"
     text = program(*SUM_OF_PRODUCT, "ROOT %sum = f32[4]{0} add(%product, %y)", header=header)
-    found = ranges(derived(text))
+    found = ranges(analyse_text(text))
     assert (found["a{}"], found["x{}"], found["sum{}"]) == ((0, 2), (0, 5), (4, 5))
 
 
@@ -101,7 +104,7 @@ def test_the_values_of_a_loop_leave_no_gap():
         f"ROOT %loop = {PAIR} while(%begin), condition=%go, body=%turn",
         before=COUNT,
     )
-    found = derived(text)
+    found = analyse_text(text)
     lives = ranges(found)
     assert lives["two{}"][1] == lives["seen{1}"][0]
     assert lives["seen{1}"][1] == lives["state{1}"][0]
@@ -130,7 +133,7 @@ def test_a_donated_loop_lies_in_one_place_with_input_and_output():
         header=header,
     )
     together = {"given{1}", "loop{1}", "state{1}", "seen{1}", "next{}", "minus_right{}"}
-    assert frozenset(together) in alias_sets(derived(text))
+    assert frozenset(together) in alias_sets(analyse_text(text))
 
 
 WRAPPED = computation(
@@ -162,7 +165,7 @@ def test_operands_of_an_async_call_live_until_it_is_done():
         "ROOT %end = f32[64]{0} add(%meanwhile, %done)",
         before=WRAPPED,
     )
-    found = ranges(derived(text))
+    found = ranges(analyse_text(text))
     assert (found["a{}"], found["b{}"]) == ((0, 16), (0, 16))
     assert (found["minus_a{}"], found["minus_b{}"]) == ((2, 14), (3, 14))
     assert (found["meanwhile{}"], found["end{}"]) == ((13, 15), (15, 16))
@@ -186,7 +189,7 @@ def test_operands_that_an_async_update_binds():
 
     The newest libtpu prints this for a sparse core, see `new-7x` of `tests/test_corpus.py`.
     """
-    found = ranges(derived(late_bound("")))
+    found = ranges(analyse_text(late_bound("")))
     # 0 a, 1 start, 2 minus_a, 3 k, 4 l, 5 m, 6 n, 7 minus_m, 8 minus_n, 9 total, 10 called,
     # 11 update, 12 done
     assert (found["a{}"], found["minus_a{}"]) == ((0, 13), (2, 12))
@@ -197,13 +200,13 @@ def test_operands_that_an_async_update_binds():
 def test_operands_that_are_bound_in_steps_are_refused():
     """[range: ProgressiveLateBoundAsyncCall]"""
     with pytest.raises(DumpError, match="async-start start binds its operands in several steps"):
-        derived(late_bound("%a"))
+        analyse_text(late_bound("%a"))
 
 
 def test_a_shape_without_bound_has_ranges_and_no_peak():
     """[range: ToStringComputationWithUnboundedDynamicShape]"""
     text = program("%a = f32[?]{0} parameter(0)", "ROOT %sum = f32[?]{0} add(%a, %a)")
-    assert ranges(derived(text)) == {"a{}": (0, 2), "sum{}": (1, 2)}
+    assert ranges(analyse_text(text)) == {"a{}": (0, 2), "sum{}": (1, 2)}
     assert figures(text, "cpu") == []
 
 
@@ -217,7 +220,7 @@ def test_a_nested_tuple_forwards_at_each_index():
         f"%taken = {PAIR} get-tuple-element(%outer), index=1",
         "ROOT %out = f32[] get-tuple-element(%taken), index=0",
     )
-    found = derived(text)
+    found = analyse_text(text)
     assert len(names(found)) == 4
     assert positions(found, "one{}") == {
         *("one{}", "inner{0}", "outer{0,0}", "outer{1,0}", "outer{2}", "taken{0}", "out{}"),
@@ -242,7 +245,7 @@ def test_nested_calls_hold_the_callers_operands():
         "%s = f32[] parameter(1)",
         "ROOT %nested = f32[] call(%s, %r), to_apply=%plus",
     )
-    found = derived(
+    found = analyse_text(
         program(
             "%one = f32[] constant(1)",
             "%two = f32[] constant(2)",
@@ -279,14 +282,14 @@ SWAP = (
 def test_a_loop_that_swaps_equal_values_merges_nothing():
     """[dataflow: SwizzlingWhileSharedInput]"""
     text = loop_of(PAIR, *SWAP, begin="%c1, %c1")
-    assert phis(text) == {"loop{}", "state{}", "seen{}"}
-    assert {"state{0}", "state{1}", "loop{0}", "again{0}"} <= positions(derived(text), "c1{}")
+    assert phis(analyse_text(text)) == {"loop{}", "state{}", "seen{}"}
+    assert {"state{0}", "state{1}", "loop{0}", "again{0}"} <= positions(analyse_text(text), "c1{}")
 
 
 def test_a_loop_that_swaps_two_values_merges_both():
     """[dataflow: SwizzlingWhile]"""
     text = loop_of(PAIR, *SWAP, begin="%c1, %c2")
-    assert phis(text) == {
+    assert phis(analyse_text(text)) == {
         f"{name}{index}" for name in ("loop", "state", "seen") for index in ("{}", "{0}", "{1}")
     }
 
@@ -295,12 +298,12 @@ def test_a_loop_that_turns_three_values_puts_them_in_one_place():
     """[alias: SwizzlingWhile]"""
     turn = [f"%e{n} = f32[] get-tuple-element(%state), index={n}" for n in range(3)]
     turn.append("ROOT %again = (f32[], f32[], f32[]) tuple(%e1, %e2, %e0)")
-    found = derived(loop_of("(f32[], f32[], f32[])", *turn, begin="%c0, %c1, %c2"))
+    found = analyse_text(loop_of("(f32[], f32[], f32[])", *turn, begin="%c0, %c1, %c2"))
     sets = alias_sets(found)
     assert len(sets) == 2  # the elements and the tables of the tuples
     assert any({"c0{}", "c1{}", "c2{}", "loop{0}", "state{2}"} <= members for members in sets)
     # Three places in all: the condition's constant has one too.
-    assert len(set(found.liveness.alias_set.tolist())) == 3
+    assert len(set(found.liveness.alias_set)) == 3
 
 
 def test_an_element_that_an_inner_loop_keeps_is_no_phi_there():
@@ -327,10 +330,10 @@ def test_an_element_that_an_inner_loop_keeps_is_no_phi_there():
         f"ROOT %loop = {PAIR} while(%begin), condition=%on, body=%outer",
         before=before,
     )
-    merged = phis(text)
+    merged = phis(analyse_text(text))
     assert {"state{1}", "inner_loop{1}", "loop{0}", "loop{1}"} <= merged
     assert not {"state{0}", "inner_loop{0}"} & merged
-    found = derived(text)
+    found = analyse_text(text)
     assert {"state{0}", "inner_loop{0}", "first{}"} <= positions(found, "minus{}")
     assert any({"one{}", "loop{0}", "minus{}"} <= members for members in alias_sets(found))
 
@@ -347,7 +350,7 @@ def test_a_copy_of_a_tuple_defines_its_table_and_a_barrier_nothing(
     instruction: str, values: set[str]
 ):
     """[dataflow: TupleCopy, OptimizationBarrier]"""
-    found = derived(
+    found = analyse_text(
         program(
             "%a = f32[] parameter(0)",
             "%b = f32[] parameter(1)",
@@ -361,7 +364,7 @@ def test_a_copy_of_a_tuple_defines_its_table_and_a_barrier_nothing(
 
 def test_a_send_holds_its_operand_and_a_recv_done_what_was_received():
     """[dataflow: SendAndSendDone, RecvAndRecvDone]"""
-    found = derived(
+    found = analyse_text(
         program(
             "%a = f32[8]{0} parameter(0)",
             "%t = token[] after-all()",
@@ -389,8 +392,8 @@ def test_branches_that_give_their_argument_back_merge_the_operands():
         "false_computation=%no",
         before=before,
     )
-    found = derived(text)
-    assert phis(text) == {"chosen{}"}
+    found = analyse_text(text)
+    assert phis(analyse_text(text)) == {"chosen{}"}
     assert positions(found, "one{}") == {"one{}", "y{}"}
     assert uses(found, "one{}") == {("chosen", 1, "{}")}
     assert schedule(found) == ["which", "one", "two", "y", "n", "chosen"]
@@ -414,7 +417,7 @@ def fused(*lines: str, shape: str = "f32[8]{0}") -> set[frozenset[str]]:
         f"ROOT %fusion = {shape} fusion(%m0, %m1, %m2), kind=kLoop, calls=%body",
         before=before,
     )
-    return alias_sets(derived(text))
+    return alias_sets(analyse_text(text))
 
 
 def test_a_fusion_of_several_updates_works_in_place_where_it_updates():
@@ -466,7 +469,7 @@ def test_an_async_update_in_place_holds_the_operand_until_it_is_done():
             "ROOT %written = f32[8]{0} dynamic-update-slice(%p, %u, %i)",
         ),
     )
-    found = derived(text)
+    found = analyse_text(text)
     assert {"start{1}", "update{1}", "update{0,0}"} < positions(found, "d{}")
     assert positions(found, "written{}") == {"written{}", "done{}"}
     assert {"update{}", "update{0}"} < set(names(found))
@@ -480,7 +483,12 @@ def test_an_async_update_in_place_holds_the_operand_until_it_is_done():
     )
     fusion = "%written = f32[8]{0} fusion(%p, %u, %i), kind=kLoop, calls=%fused"
     text = text.replace(update, fusion).replace("%write (", f"{fused}\n%write (")
-    assert positions(derived(text), "written{}") == {"written{}", "start{1}", "update{1}", "done{}"}
+    assert positions(analyse_text(text), "written{}") == {
+        "written{}",
+        "start{1}",
+        "update{1}",
+        "done{}",
+    }
 
 
 def test_the_newest_libtpu_starts_async_values_with_the_async_start():
@@ -497,16 +505,15 @@ def test_the_newest_libtpu_starts_async_values_with_the_async_start():
         "ROOT %done = f32[4]{0} async-done(%start)",
         before=before,
     )
-    assert ranges(derived(text))["slice{}"] == (3, 5)
-    assert ranges(derived(text.replace("dma_priority", "priority")))["slice{}"] == (2, 5)
-    hlo = read_hlo_text(split_lines(text.encode()))
-    assert ranges(derive(hlo, changelist=933746096))["slice{}"] == (2, 5)
+    assert ranges(analyse_text(text))["slice{}"] == (3, 5)
+    assert ranges(analyse_text(text.replace("dma_priority", "priority")))["slice{}"] == (2, 5)
+    assert ranges(analyse(read_program(text), changelist=933746096))["slice{}"] == (2, 5)
 
 
 @pytest.mark.parametrize("start", [3, 4], ids=["jax 0.11", "jax 0.12"])
 def test_a_dump_tells_when_async_values_start(start):
     """As XLA answered to this program, of which the texts do not differ."""
-    hlo = read_hlo_text(split_lines(ASYNC.encode()))
+    program = read_program(ASYNC)
     lives = f"""\
 HloLiveRange (max 8):
   InstructionSequence:
@@ -523,9 +530,9 @@ HloLiveRange (max 8):
   Live ranges at 7 (peak):
     slice{{}}: 16 bytes (cumulative: 16 bytes)
 """
-    dumped = part_as_tables(read_live_ranges(split_lines(lives.encode())))
-    assert ranges(derive(hlo, live_range=dumped))["slice{}"] == (start, 8)
-    assert ranges(derive(hlo))["slice{}"] == (3, 8)
+    dumped = read_live_ranges(split_lines(lives.encode())).ranges
+    assert ranges(analyse(program, dumped=dumped))["slice{}"] == (start, 8)
+    assert ranges(analyse(program))["slice{}"] == (3, 8)
 
 
 VECTOR = "f32[100]{0}"
@@ -591,7 +598,7 @@ def test_one_buffer_twice_in_a_loop_counts_once():
         "ROOT %minus = s32[] negate(%out)",
         before=before,
     )
-    sets = alias_sets(derived(text))
+    sets = alias_sets(analyse_text(text))
     assert any({"copied{}", "next{}", "loop{0}", "loop{1}"} <= members for members in sets)
     # The parameter, the output with the loop's only number in it, the constant, one table.
     assert peak(text) == 4 + 4 + 1 + 16
@@ -607,4 +614,4 @@ def test_updates_of_an_element_of_a_parameter_chain_in_one_place():
         f"%u1 = f32[8]{{0}} {UPDATE.format('old')}",
         f"ROOT %u2 = f32[8]{{0}} {UPDATE.format('u1')}",
     )
-    assert alias_sets(derived(text)) == {frozenset({"state{1}", "u1{}", "u2{}"})}
+    assert alias_sets(analyse_text(text)) == {frozenset({"state{1}", "u1{}", "u2{}"})}

@@ -3,11 +3,16 @@
 from typing import Any
 
 from memhouse.ingest.join import WorkedOut, join_parts
+from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.analysis import Analysis
+from memhouse.xla.columns.bridge import plain_program
+from memhouse.xla.columns.bridge_d import derive
 from memhouse.xla.columns.bridge_e import completed
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.liveness import Derived, derive
 from memhouse.xla.columns.parts import Parts
+from memhouse.xla.columns.program import number_program
+from memhouse.xla.liveness import analyse
+from memhouse.xla.program import NONE, Program
 
 LOOP = """\
 HloModule loop, is_scheduled=true
@@ -96,60 +101,69 @@ ENTRY %main (p: f32[8], q: f32[1], at: s32[]) -> f32[8] {
 """
 
 
-def derived(text: str) -> Derived:
-    """What a program's text says of its memory."""
-    return derive(read_hlo_text(split_lines(text.encode())))
+def read_program(text: str) -> Program:
+    """The program in a text."""
+    hlo = read_hlo_text(split_lines(text.encode()))
+    return plain_program(number_program(hlo), hlo)
 
 
-def schedule(found: Derived) -> list[str]:
+def analyse_text(text: str) -> Analysis:
+    """The schedule, the values and their live ranges of a program."""
+    return analyse(read_program(text))
+
+
+def schedule(analysis: Analysis) -> list[str]:
     """The instructions in the order in which they run."""
-    return [str(found.program.names[row]) for row in found.schedule.order.tolist()]
+    return [analysis.program.names[row] for row in analysis.schedule.order]
 
 
-def names(found: Derived) -> list[str]:
-    """The values, by number, as XLA's live ranges print them: `loop{1}`."""
-    table = found.dataflow.values_table()
-    pairs = zip(table["instruction_id"].to_pylist(), table["shape_index"].to_pylist(), strict=True)
-    return [f"{found.program.names[row]}{index}" for row, index in pairs]
+def slot_name(analysis: Analysis, slot: int) -> str:
+    """A part of a result as XLA's live ranges print it: `loop{1}`."""
+    slots = analysis.flow.slots
+    return f"{analysis.program.names[slots.row[slot]]}{slots.index_text(slot)}"
 
 
-def positions(found: Derived, value: str) -> set[str]:
-    """All places that hold a value."""
-    table = found.dataflow.positions_table().to_pylist()
-    number = names(found).index(value)
+def names(analysis: Analysis) -> list[str]:
+    """The values, by number, as XLA's live ranges print them."""
+    return [slot_name(analysis, slot) for slot in analysis.flow.defined_at]
+
+
+def positions(analysis: Analysis, name: str) -> set[str]:
+    """The positions of a value."""
+    value = names(analysis).index(name)
+    slots = [slot for slot, number in enumerate(analysis.flow.value) if number == value]
+    return {slot_name(analysis, slot) for slot in slots}
+
+
+def uses(analysis: Analysis, name: str) -> set[tuple[str, int, str]]:
+    """The uses of a value: reader, number of the operand, index in the operand."""
+    flow, value = analysis.flow, names(analysis).index(name)
     return {
-        f"{found.program.names[row['instruction_id']]}{row['shape_index']}"
-        for row in table
-        if row["value_id"] == number
-    }
-
-
-def uses(found: Derived, value: str) -> set[tuple[str, int, str]]:
-    """The operands that read a value: instruction, operand's number, index in the operand."""
-    table = found.dataflow.uses_table().to_pylist()
-    number = names(found).index(value)
-    return {
-        (
-            str(found.program.names[row["instruction_id"]]),
-            row["operand_number"],
-            row["operand_shape_index"],
+        (analysis.program.names[row], number, flow.slots.index_text(slot))
+        for used, row, number, slot in zip(
+            flow.use_value, flow.use_row, flow.use_operand, flow.use_slot, strict=True
         )
-        for row in table
-        if row["value_id"] == number
+        if used == value
     }
 
 
-def ranges(found: Derived) -> dict[str, tuple[int, int]]:
+def ranges(analysis: Analysis) -> dict[str, tuple[int, int]]:
     """The live range of each value that has one."""
-    table = found.liveness.ranges_table().to_pylist()
-    of = names(found)
-    return {of[row["value_id"]]: (row["start_time"], row["end_time"]) for row in table}
+    lives = analysis.liveness
+    rows = zip(names(analysis), lives.start, lives.end, strict=True)
+    return {name: (start, end) for name, start, end in rows if start != NONE}
 
 
-def alias_sets(found: Derived) -> set[frozenset[str]]:
+def phis(analysis: Analysis) -> set[str]:
+    """The values that merge several values."""
+    flags = analysis.flow.is_phi
+    return {name for name, is_phi in zip(names(analysis), flags, strict=True) if is_phi}
+
+
+def alias_sets(analysis: Analysis) -> set[frozenset[str]]:
     """The sets of two values and more that must share memory."""
     sets: dict[int, set[str]] = {}
-    for name, number in zip(names(found), found.liveness.alias_set.tolist(), strict=True):
+    for name, number in zip(names(analysis), analysis.liveness.alias_set, strict=True):
         sets.setdefault(number, set()).add(name)
     return {frozenset(members) for members in sets.values() if len(members) > 1}
 
