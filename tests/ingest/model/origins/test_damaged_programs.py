@@ -51,7 +51,7 @@ def attributed(text):
     """Whether a text could be read at all."""
     try:
         hlo = read_hlo_text(split_lines(text))
-        attribute(hlo, derive(hlo))
+        attribute(derive(hlo).analysis)
     except DumpError:
         return False
     return True

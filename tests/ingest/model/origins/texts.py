@@ -2,17 +2,15 @@
 
 import re
 
-import numpy as np
-
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import Lines, split_lines
 from memhouse.xla.columns.bridge import plain_program
-from memhouse.xla.columns.bridge_o import op_name_columns
+from memhouse.xla.columns.liveness import derive
 from memhouse.xla.columns.parts import HloText
 from memhouse.xla.columns.program import number_program
-from memhouse.xla.named_program import find_callers
+from memhouse.xla.named_program import NamedProgram, find_callers
 from memhouse.xla.names import OpName, read_op_names
-from memhouse.xla.passes import PASSES, Passes, passes
+from memhouse.xla.passes import find_passes
 from memhouse.xla.program import Program
 from memhouse.xla.scopes import find_scopes
 
@@ -58,18 +56,11 @@ def read(text: str | Lines) -> tuple[Program, list[OpName]]:
     return program, read_op_names(program)
 
 
-def passes_of(text: str | Lines) -> Passes:
-    instructions = read_hlo(text).instructions
-    program, op_names = read(text)
-    sources = instructions["source_file"], instructions["source_line"]
-    caller = np.array(find_callers(program))
-    return passes(number_program(read_hlo(text)), op_name_columns(op_names), caller, *sources)
-
-
 def pass_by_name(text: str) -> dict[str, str]:
-    program, _ = read(text)
-    codes = passes_of(text).codes.tolist()
-    return {name: PASSES[code] for name, code in zip(program.names, codes, strict=True)}
+    hlo = read_hlo(text)
+    analysis = derive(hlo).analysis
+    passes = find_passes(NamedProgram(analysis.program, analysis.flow))
+    return dict(zip(analysis.program.names, passes.of, strict=True))
 
 
 def scope_by_name(text: str) -> dict[str, tuple[str, str] | None]:
