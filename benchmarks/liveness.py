@@ -18,7 +18,6 @@ from typing import cast
 import pyarrow as pa
 
 from memhouse.ingest.join import WorkedOut, join_parts
-from memhouse.ingest.readers.lines import use_quick_memory
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
@@ -249,7 +248,6 @@ def main() -> None:
     parser.add_argument("dumps", type=Path, nargs="+")
     parser.add_argument("--all", action="store_true", help="print every peak")
     options = parser.parse_args()
-    use_quick_memory()
     report = Report()
     for path in options.dumps:
         for key, parts in find(path):

@@ -7,6 +7,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ..xla.columns.bridge_p import read_hlo_proto
+from ..xla.columns.bridge_t import part_as_tables
 from ..xla.columns.parts import Parts
 from .readers.buffer_assignment import read_buffer_assignment
 from .readers.compiler_settings import (
@@ -16,11 +18,10 @@ from .readers.compiler_settings import (
     read_gpu_target,
     read_tpu_target,
 )
-from .readers.hlo_proto import read_hlo_proto
 from .readers.hlo_text import read_hlo_text
 from .readers.lines import Lines, split_sections
-from .readers.live_range import read_live_range
-from .readers.pasted import holds_assignment
+from .readers.live_range import read_live_ranges
+from .readers.pasted import contains_assignment
 from .readers.usage_report import read_usage_report
 from .readers.used_values import read_used_values
 
@@ -244,7 +245,7 @@ FORMATS = (
         Role.ASSIGNMENT,
         "-live-range.txt",
         "live_range",
-        read_live_range,
+        read_live_ranges,
         pattern=_of_assignment("-live-range.txt"),
         opening="HloLiveRange (max ",
     ),
@@ -373,7 +374,7 @@ def by_content(beginning: bytes) -> Format | None:
     start = beginning.lstrip()
     if _OLD_REPORT.match(start):
         return REPORT
-    if holds_assignment(start.decode(errors="replace"), at_start=True):
+    if contains_assignment(start.decode(errors="replace"), at_start=True):
         return ASSIGNMENT
     for format_ in FORMATS:
         if format_.opening is not None and start.startswith(format_.opening.encode()):
@@ -399,4 +400,4 @@ def sections(lines: Lines) -> dict[Format, Lines]:
 
 def store_part(parts: Parts, format_: Format, part: Any) -> None:
     """Store what the format's reader found in its field of the parts."""
-    setattr(parts, format_.part, part)
+    setattr(parts, format_.part, part_as_tables(part))

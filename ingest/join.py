@@ -11,8 +11,8 @@ from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import contradictions, difference, disagreements, match_live_ranges
 from ..xla.attribution import Attribution, attribute
 from ..xla.columns.bridge import plain_analysis, plain_program
+from ..xla.columns.bridge_e import at_peak, completed, main_memory, memory_tables, peak_parts
 from ..xla.columns.bridge_o import with_own_lines
-from ..xla.columns.bridge_r import AttributedValues, instruction_columns, scopes_table
 from ..xla.columns.bridge_w import kernel_parts, plain_parts, skeleton, work_columns
 from ..xla.columns.liveness import derive_all
 from ..xla.columns.parts import (
@@ -29,21 +29,268 @@ from ..xla.columns.parts import (
 from ..xla.columns.program import (
     NONE,
     Ints,
+    Mask,
     Names,
     NumberedProgram,
     combined,
     number_program,
 )
-from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
+from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, follow
 from ..xla.errors import DumpError
-from ..xla.estimate import completed
-from ..xla.figures import memory_tables
+from ..xla.owners.candidates import RULES
 from ..xla.parts import Parts as PlainParts
-from ..xla.peak_parts import at_peak, main_memory, peak_parts
+from ..xla.pass_programs import is_forwarding
+from ..xla.passes import PASSES
 from ..xla.program_id import program_id
+from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of
 from ..xla.shifts import Divided, Shifts
+from ..xla.traits import traits_of
 from .rows import Module, Rows
+
+# The lives of values in temp allocations.
+
+
+@dataclass(frozen=True)
+class Lives:
+    """Of each value of a module: its live range, and the peak time of its memory space.
+
+    `counts` marks the values that lie in a temp allocation and have a live range.
+    """
+
+    start: Ints
+    end: Ints
+    peak: Ints
+    counts: Mask
+
+
+def lives_of(values: pa.Table, ranges: pa.Table, allocations: pa.Table, figures: pa.Table) -> Lives:
+    """The lives of a module's values.
+
+    `ranges` has value_id, start_time and end_time; `allocations` allocation_index and is_temp;
+    `figures` memory_space and peak_time.
+    """
+    at = rows_of(ranges["value_id"], values["value_id"])
+    start, end = (_or_none(ranges[name].take(at)) for name in ("start_time", "end_time"))
+    temps = allocations["allocation_index"].filter(allocations["is_temp"]).combine_chunks()
+    is_temp = pc.is_in(values["allocation_index"], value_set=temps)
+    place = pc.index_in(values["memory_space"], value_set=figures["memory_space"].combine_chunks())
+    peak = _or_none(figures["peak_time"].take(place))
+    counts = (start != NONE) & is_temp.to_numpy()
+    return Lives(start, end, peak, counts)
+
+
+def _or_none(column: pa.ChunkedArray) -> Ints:
+    found: Ints = pc.fill_null(column, NONE).to_numpy().astype(np.int64)
+    return found
+
+
+# Which value an allocation is for, where it holds others too: XLA reuses outputs as scratch.
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Of each value: whether it is an argument of the program, and part of its result."""
+
+    is_argument: Mask
+    lives_out: Mask
+
+
+def ends_of(attribution: Attribution, number: Ints) -> Ends:
+    """What the HLO text says; `number` is each value's number there, NONE if it has none."""
+    has = number != NONE
+    return Ends(attribution.is_argument[number] & has, attribution.lives_out[number] & has)
+
+
+def guessed_ends(
+    values: pa.Table, instructions: pa.Table, ranges: pa.Table | None, live_range: LiveRange | None
+) -> Ends:
+    """Without HLO text: parameters are taken for arguments, what lives until the end for results.
+
+    `instructions` are by instruction_id, `ranges` the live ranges by value_id.
+    """
+    is_argument = lives_out = np.zeros(len(values), bool)
+    if "opcode" in instructions.column_names and len(values):
+        opcode = instructions["opcode"].take(values["instruction_id"].combine_chunks())
+        is_argument = pc.fill_null(pc.equal(opcode, "parameter"), False).to_numpy()
+    if ranges is not None and live_range is not None:
+        at_end = pc.equal(ranges["end_time"], live_range.schedule_length)
+        ids = ranges["value_id"].filter(at_end).combine_chunks()
+        lives_out = pc.is_in(values["value_id"], value_set=ids).to_numpy()
+    return Ends(is_argument, lives_out)
+
+
+def shown_values(allocations: pa.Table, values: pa.Table, ends: Ends) -> pa.Int32Array:
+    """The value that each allocation is for, null for temps and where there is none.
+
+    An argument's allocation is for the argument, an output's for what lives out, a constant's
+    for the constant; of several such values for the largest array. `allocations` and `values`
+    have the columns of the warehouse.
+    """
+    place = pc.index_in(
+        values["allocation_index"], value_set=allocations["allocation_index"].combine_chunks()
+    )
+    held = np.flatnonzero(pc.is_valid(place).to_numpy())
+    at = place.drop_null().to_numpy()
+    shared = pc.or_(allocations["is_temp"], allocations["is_thread_local"]).to_numpy()
+    held, at = held[~shared[at]], at[~shared[at]]
+    of_argument = allocations["is_parameter"].to_numpy()[at]
+    of_output = allocations["maybe_live_out"].to_numpy()[at]
+    fits = np.where(of_argument, ends.is_argument[held], ~of_output | ends.lives_out[held])
+    is_array = pc.is_valid(values["element_type"]).to_numpy()[held]
+    size = values["size_bytes"].to_numpy()[held]
+    number = values["value_id"].to_numpy()[held]
+    order = np.lexsort((number, -size, ~is_array, ~fits, at))
+    owner, first = np.unique(at[order], return_index=True)
+    found = np.full(len(allocations), -1)
+    found[owner] = number[order[first]]
+    return pa.array(found, pa.int32(), mask=found < 0)
+
+
+# An attribution as columns and rows of the warehouse's tables.
+
+
+def numbers_of(attribution: Attribution, values: pa.Table) -> Ints:
+    """The number in the dataflow of each of a module's values; NONE where the text has none.
+
+    `values` has the columns instruction_id and shape_index.
+    """
+    derived = attribution.derived
+    slots, defined_at = derived.dataflow.slots, derived.dataflow.defined_at
+    indices = slots.trees.index_texts
+    width = len(indices)
+    ours = slots.instruction[defined_at] * width + slots.trees.index[slots.node[defined_at]]
+    codes = pc.index_in(values["shape_index"], value_set=pa.array(indices, pa.large_string()))
+    known = pc.is_valid(codes).to_numpy()
+    rows = values["instruction_id"].to_numpy().astype(np.int64)
+    theirs = rows * width + pc.fill_null(codes, 0).to_numpy()
+    order = np.argsort(ours)
+    at = np.minimum(np.searchsorted(ours, theirs, sorter=order), max(len(ours) - 1, 0))
+    found = known & (ours[order[at]] == theirs) if len(ours) else np.zeros(len(theirs), bool)
+    return np.where(found, order[at] if len(ours) else NONE, NONE)
+
+
+def instruction_columns(attribution: Attribution, count: int) -> dict[str, pa.Array]:
+    """The columns scope_id and pass of `count` instructions, those of the text first."""
+    passes = attribution.passes.codes.astype(np.int64)
+    return {
+        "scope_id": _padded(attribution.scope, count),
+        "pass": _texts(_padded(passes, count), PASSES),
+    }
+
+
+def value_columns(attribution: Attribution, values: pa.Table, number: Ints) -> dict[str, pa.Array]:
+    """The columns of `values` that an attribution gives; `number` is that of `numbers_of`."""
+    value_id = values["value_id"].to_numpy()
+    # The id of a set is the smallest of its values that the module has.
+    alias_set = _taken(attribution.derived.liveness.alias_set, number)
+    smallest = np.full(len(attribution.derived.dataflow) + 1, np.iinfo(np.int32).max)
+    np.minimum.at(smallest, alias_set, value_id)
+    last_use = last_uses(attribution.touches, len(attribution.derived.dataflow))
+    if not attribution.is_scheduled:
+        last_use[:] = NONE
+    origins = attribution.origins
+    return {
+        "origin_instruction_id": _known(_taken(origins.instruction, number)),
+        "origin_rule": _texts(_known(_taken(origins.rule, number)), RULES),
+        "pass": _texts(_known(_taken(attribution.value_pass, number)), PASSES),
+        "role": _texts(_known(_taken(attribution.roles, number)), ROLES),
+        "alias_set": _known(np.where(alias_set == NONE, NONE, smallest[alias_set])),
+        "residual_id": _known(_taken(attribution.residuals.of, number)),
+        "last_use_time": _known(_taken(last_use, number)),
+    }
+
+
+def buffer_tables(
+    attribution: Attribution, values: pa.Table, number: Ints, lives: Lives
+) -> dict[str, pa.Table]:
+    """The rows of `alias_sets` and `residuals`: of values in temp allocations that have a life.
+
+    `values` has the columns value_id, size_bytes, alias_set and residual_id.
+    """
+    alias_set, residual = (
+        pc.fill_null(values[name], NONE).to_numpy().astype(np.int64)
+        for name in ("alias_set", "residual_id")
+    )
+    found, owner = attribution.residuals, attribution.origins.instruction
+    set_rows, _ = _stretches(attribution, values, number, lives, alias_set)
+    # A buffer may also hold what the backward pass makes: that is not the residual.
+    is_made = _taken(owner, number) == _taken(owner, _taken(found.value, residual))
+    residual_rows, of = _stretches(attribution, values, number, lives, residual, is_made)
+    names = {"group": "alias_set"}
+    alias_sets = pa.table({names.get(name, name): column for name, column in set_rows.items()})
+    residuals = pa.table(
+        {
+            "residual_id": residual_rows.pop("group"),
+            "layers": pa.array(found.layers[of], pa.int32()),
+            "made_instruction_id": _known(owner[found.value[of]]),
+            "read_instruction_id": _known(found.reader[of]),
+            **residual_rows,
+        }
+    )
+    return {"alias_sets": alias_sets, "residuals": residuals}
+
+
+def _stretches(
+    attribution: Attribution,
+    values: pa.Table,
+    number: Ints,
+    lives: Lives,
+    group: Ints,
+    first: Mask | None = None,
+) -> tuple[dict[str, pa.Array], Ints]:
+    """A row for each group of values: its largest value, its life, when it is idle.
+
+    The value is one of those that are `first`, if the group has such.
+    """
+    held = np.flatnonzero(lives.counts & (group != NONE) & (number != NONE))
+    groups, place = np.unique(group[held], return_inverse=True)
+    start, end = np.full(len(groups), np.iinfo(np.int32).max), np.zeros(len(groups), np.int64)
+    np.minimum.at(start, place, lives.start[held])
+    np.maximum.at(end, place, lives.end[held])
+    is_later = np.zeros(len(held), bool) if first is None else ~first[held]
+    by_size = np.lexsort((held, -values["size_bytes"].to_numpy()[held], is_later, place))
+    largest = held[by_size[np.searchsorted(place[by_size], np.arange(len(groups)))]]
+    of = np.full(len(attribution.derived.dataflow), NONE)
+    of[number[held]] = place
+    # What lives out is not read after the program's last instruction.
+    derived = attribution.derived
+    program = derived.program
+    of_program = program.program_of[derived.dataflow.instruction[number[largest]]]
+    last = np.minimum(end, derived.schedule.span_end[program.entries][of_program] - 1)
+    idle = idle_stretches(attribution.touches, of, last, lives.peak[largest])
+    rows = {
+        "group": groups,
+        "value_id": values["value_id"].to_numpy()[largest],
+        "start_time": start,
+        "end_time": end,
+        "idle_start_time": idle.start,
+        "idle_end_time": idle.end,
+        "peak_idle_time": idle.at_peak,
+    }
+    return {name: pa.array(column, pa.int32()) for name, column in rows.items()}, groups
+
+
+def _taken(column: Ints, number: Ints) -> Ints:
+    """The column's entries at these numbers; NONE at NONE."""
+    found: Ints = np.append(column, NONE)[number]
+    return found
+
+
+def _known(column: Ints) -> pa.Array:
+    return pa.array(column, pa.int32(), mask=column == NONE)
+
+
+def _padded(column: Ints, count: int) -> pa.Array:
+    """The column with nulls for NONE and at its end."""
+    rest = np.full(count - len(column), NONE)
+    return _known(np.concatenate([column, rest]))
+
+
+def _texts(codes: pa.Array, texts: tuple[str, ...]) -> pa.Array:
+    """Numbers as texts."""
+    return pa.DictionaryArray.from_arrays(codes, pa.array(texts, pa.large_string()))
+
 
 # The elements of tuples that the HLO text leaves out: their names and places, as dumped.
 #
@@ -284,7 +531,7 @@ def work_out(told: Told) -> WorkedOut:
     attribution = no_owners = None
     try:
         # Whose memory values are does not depend on the schedule, only on what computes them.
-        attribution = attribute(plain_analysis(derived, hlo), is_scheduled=is_scheduled)
+        attribution = attribute(hlo, derived, is_scheduled=is_scheduled)
     except DumpError as error:
         no_owners = str(error)
     whole = program if completes else None
@@ -346,13 +593,14 @@ def _modules(
     tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names, mine)}
     # What has no numbers to shift.
     divided: dict[str, Divided] = {}
-    attributed = AttributedValues(attribution, values, names)
+    number = None
     if attribution is not None and len(values):
-        values = _with(values, attributed.columns())
+        number = numbers_of(attribution, values)
+        values = _with(values, value_columns(attribution, values, number))
     if attribution is not None:
         columns = instruction_columns(attribution, len(names.unique))
         tables["instructions"] = _with(tables["instructions"], columns)
-        tables["scopes"] = scopes_table(attribution)
+        tables["scopes"] = attribution.scopes
     if len(values):
         tables["values"] = values
     if parts.used_values is not None:
@@ -386,9 +634,11 @@ def _modules(
         complete = not contradicting and parts.buffer_assignment.is_whole
         ranges = ranges if complete else None
         allocations = parts.buffer_assignment.allocations
-        shown = attributed.of_allocations(
-            allocations, tables["instructions"], ranges, parts.live_range
-        )
+        if attribution is not None and number is not None:
+            ends = ends_of(attribution, number)
+        else:
+            ends = guessed_ends(values, tables["instructions"], ranges, parts.live_range)
+        shown = shown_values(allocations, values, ends)
         tables |= memory_tables(
             allocations.append_column("value_id", shown),
             values,
@@ -403,11 +653,12 @@ def _modules(
         )
         if (
             attribution is not None
-            and attribution.accesses is not None
-            and len(values)
+            and attribution.is_scheduled
+            and number is not None
             and ranges is not None
         ):
-            tables |= attributed.buffer_tables(tables, ranges)
+            lives = lives_of(values, ranges, tables["allocations"], tables["module_memory"])
+            tables |= buffer_tables(attribution, values, number, lives)
     if "residual_id" in values.column_names:
         tables["values"] = _with_known_residuals(values, tables.get("residuals"))
     spaces = shifts.joined([memory_spaces(*each) for each in zip(of_each, platforms, strict=True)])
@@ -415,15 +666,15 @@ def _modules(
     for name in _IN_SPACES & tables.keys():
         tables[name] = with_spaces(tables[name], spaces)
     if attribution is not None:
-        divided["traits"] = Divided.of([attributed.traits(tables, names, shifts)])
+        divided["traits"] = traits_of(attribution, tables, shifts)
     if ranges is not None and "module_memory" in tables:
         peak = peak_parts(tables, shifts)
         if peak is not None:
             divided["peak_parts"] = peak
     headers = [_header(each) for each in of_each]
     header = headers[0]
-    if attribution is not None and attribution.analysis.assumed:
-        header["assumed"] = opcode_counts(attribution.analysis.assumed)
+    if attribution is not None and attribution.derived.assumed:
+        header["assumed"] = opcode_counts(attribution.derived.assumed)
         if header["origin"] == "derived":
             header["origin"] = "estimated"
     for each, own in zip(of_each, headers, strict=True):
@@ -431,7 +682,7 @@ def _modules(
             is_unscheduled = each.buffer_assignment is not None and each.buffer_assignment.peak_high
             own["grade"] = 2 if is_unscheduled else int(own["origin"] == "estimated")
     differs = None
-    if attribution is not None and len(values):
+    if attribution is not None and number is not None:
         differs = _difference(parts, dumped, attribution)
         headers = [own | {"liveness_difference": differs} for own in headers]
     if program is not None and not contradicting:
@@ -505,7 +756,7 @@ def _pass_rows(parts: Parts, module: Module) -> Rows:
     rows, events, unread = follow(parts.pass_texts, names)
     module.unread_passes = [f"{text.step} ({text.compiler_pass or 'the last'})" for text in unread]
     tables = {
-        "passes": module_rows("passes", rows),
+        "passes": module_rows("passes", [row._asdict() for row in rows]),
         "buffer_passes": module_rows(
             "buffer_passes",
             [
@@ -529,9 +780,9 @@ def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[s
     alone = Shifts.alone(0)
     if main_memory(tables, alone)["peak_time"] == NONE:
         return [], []
-    place, size, *_ = at_peak(tables, alone)
+    place, size = at_peak(tables, alone)
     order = np.argsort(-size, kind="stable")
-    order = order[(place[order] != NONE) & (size[order] >= LEAST_SHARE * size.sum())]
+    order = order[(place[order] != NONE) & (size[order] >= MIN_SHARE * size.sum())]
     values = tables["values"].take(pa.array(place[order]))
     of_module = tables["instructions"]
     if "opcode" not in of_module.column_names:
@@ -552,7 +803,7 @@ def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[s
             strict=True,
         )
         if opcode not in (None, "parameter")
-    ][:MOST_BUFFERS]
+    ][:MAX_BUFFERS]
     return [value for value, _ in kept], [name for _, name in kept]
 
 
@@ -565,13 +816,13 @@ def _difference(parts: Parts, dumped: PlainParts, attribution: Attribution) -> s
     """Where dumped live ranges, positions or uses differ from the HLO text's; None if nowhere."""
     origins = (parts.buffer_assignment, parts.live_range, parts.used_values)
     if (
-        attribution.accesses is None
-        or attribution.analysis.assumed
-        or attribution.analysis.program.unread
+        not attribution.is_scheduled
+        or attribution.derived.assumed
+        or attribution.derived.program.unread is not None
         or any(p is None or p.origin != "dumped" for p in origins)
     ):
         return None
-    return difference(dumped, attribution.analysis)
+    return difference(dumped, plain_analysis(attribution.derived, parts.hlo))
 
 
 def _with_known_residuals(values: pa.Table, residuals: pa.Table | None) -> pa.Table:

@@ -71,8 +71,9 @@ def _find_uses(
     use_operand: list[int] = []
     use_slot: list[int] = []
     roots = set(program.root)
+    starts, sizes = slots.start, slots.size
     for row, operands in enumerate(program.operands):
-        start = slots.start[row]
+        start = starts[row]
         if start == NONE or not operands:
             continue
         opcode = program.opcode[row]
@@ -80,13 +81,13 @@ def _find_uses(
         reads_nothing = opcode in _READS_NOTHING
         forwarded: set[int] = set()
         if (reads_table or reads_nothing) and row in roots:
-            forwarded.update(value[start : start + slots.size[start]])
+            forwarded.update(value[start : start + sizes[start]])
         elif reads_nothing:
             continue
         for number, operand in enumerate(operands):
-            first = slots.start[operand]
+            first = starts[operand]
             # The elements are skipped if not read: many instructions may read one large tuple.
-            size = 1 if reads_table and not forwarded else slots.size[first]
+            size = 1 if reads_table and not forwarded else sizes[first]
             for slot in range(first, first + size):
                 is_read = not reads_nothing and (slot == first or not reads_table)
                 used = value[slot]

@@ -53,9 +53,11 @@ class Forwarding:
         self.program, self.slots = program, slots
         self.source = list(range(len(slots)))
         self.valueless: set[int] = set()
-        for row, opcode in enumerate(program.opcode):
-            if opcode not in _DEFINING and opcode not in _CALLING and slots.start[row] != NONE:
-                self._apply(row, opcode)
+        for opcode, rows in program.rows_by_opcode().items():
+            if opcode not in _DEFINING and opcode not in _CALLING:
+                for row in rows:
+                    if slots.start[row] != NONE:
+                        self._apply(row, opcode)
 
     def forward(self, target: int, source: int) -> None:
         """Let each slot within `target` have the value of its counterpart within `source`.
@@ -188,27 +190,28 @@ class Forwarding:
             in_place: see `in_place_slots`.
             is_written_at_start: see `trace_values`.
         """
+        program, slots = self.program, self.slots
         self._forward_parameters(schedule)
-        starts = []
-        for row, opcode in enumerate(self.program.opcode):
-            result = self.slots.start[row]
-            if result == NONE:
-                continue
-            if opcode == "call":
-                called = self.program.callee(row, "to_apply", "calls")
-                # In a text without a schedule a later call of a computation defines its values.
-                if schedule.caller[called] == row or schedule.time[row] == NONE:
-                    self.forward(result, self._root(row))
-            elif opcode == "async-start":
-                binder = self.slots.start[schedule.binder[row]]
-                self.forward_arrays(self.slots.element(binder, 1), self._root(row))
-                starts.append(row)
-            elif opcode == "async-done" and row in schedule.started:
-                self.forward_arrays(result, self._root(schedule.started[row]))
-            elif opcode == "async-done":
-                self.forward_arrays(result, self.slots.element(self._operand(row, 0), 1))
+        for row in self._rows_with("call"):
+            called = program.callee(row, "to_apply", "calls")
+            # In a text without a schedule a later call of a computation defines its values.
+            if schedule.caller[called] == row or schedule.time[row] == NONE:
+                self.forward(slots.start[row], self._root(row))
+        for row in self._rows_with("async-start"):
+            results = slots.element(slots.start[schedule.binder[row]], 1)
+            self.forward_arrays(results, self._root(row))
+        for row in self._rows_with("async-done"):
+            if row in schedule.started:
+                results = self._root(schedule.started[row])
+            else:
+                results = slots.element(self._operand(row, 0), 1)
+            self.forward_arrays(slots.start[row], results)
         if not is_written_at_start:
-            self._keep_until_done(schedule, starts, in_place)
+            self._keep_until_done(schedule, in_place)
+
+    def _rows_with(self, opcode: str) -> list[int]:
+        """The rows with an opcode that have slots."""
+        return [row for row in self.program.rows_with(opcode) if self.slots.start[row] != NONE]
 
     def _root(self, row: int) -> int:
         """The slot of the root of the computation that a call or an async-start runs."""
@@ -227,9 +230,7 @@ class Forwarding:
                     raise program.error(row, "has no operand of its caller")
                 self.forward(self.slots.start[row], self.slots.start[operands[number]])
 
-    def _keep_until_done(
-        self, schedule: Schedule, starts: list[int], in_place: list[tuple[int, int]]
-    ) -> None:
+    def _keep_until_done(self, schedule: Schedule, in_place: list[tuple[int, int]]) -> None:
         """Let {1} of an async-start that updates an operand in place have the operand's value.
 
         The update is complete only at the async-done. A fusion's update is new from the start,
@@ -237,7 +238,7 @@ class Forwarding:
         """
         program, slots = self.program, self.slots
         start_by_root: dict[int, int] = {}
-        for start in starts:
+        for start in self._rows_with("async-start"):
             root = program.called_root(start)
             if schedule.binder[start] == start and program.opcode[root] != "fusion":
                 start_by_root[root] = start

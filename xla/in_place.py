@@ -6,8 +6,7 @@ The rules are those of XLA's HloDataflowAnalysis::GetInPlaceInputOutputPairs, on
 from typing import Final, NamedTuple
 
 from .program import NONE, Program, ShapeIndex
-from .shapes import parse_shape
-from .slots import ShapeTree, Slots
+from .slots import Slots, read_shape_tree
 
 # Only instructions with these opcodes, with a declared alias, or that fuse these have pairs.
 _IN_PLACE: Final = (
@@ -46,7 +45,6 @@ class InPlaceRules:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.rows = _find_candidates(program)
-        self._trees: dict[str, ShapeTree] = {}
         self._fused_pairs: dict[int, list[InPlacePair]] = {}
         self._depth = 0
 
@@ -78,7 +76,7 @@ class InPlaceRules:
                 return _pairs_by_number(n_operands)
             case "collective-permute" | "collective-permute-start" if n_operands == 4:
                 result = (1,) if opcode == "collective-permute-start" else ()
-                indices = self._tree(self.program.operand(row, 1)).indices
+                indices = read_shape_tree(self.program.shape[self.program.operand(row, 1)]).indices
                 return [InPlacePair(1, index, result + index) for index in indices]
         declared = [
             InPlacePair(alias.number, alias.operand_index, alias.output_index)
@@ -97,7 +95,7 @@ class InPlaceRules:
             if self._depth == _MAX_DEPTH:
                 raise self.program.error(root, f"is within more than {_MAX_DEPTH} nested fusions")
             self._depth += 1
-            tree = self._tree(root)
+            tree = read_shape_tree(self.program.shape[root])
             self._fused_pairs[computation] = [
                 pair
                 for index, array in zip(tree.indices, tree.arrays, strict=True)
@@ -146,24 +144,14 @@ class InPlaceRules:
             row = program.operand(row, 0)
         return row, index
 
-    def _tree(self, row: int) -> ShapeTree:
-        text = self.program.shape[row]
-        if text not in self._trees:
-            self._trees[text] = ShapeTree(parse_shape(text))
-        return self._trees[text]
-
 
 def _find_candidates(program: Program) -> set[int]:
     """The rows that may have a pair: by opcode, by a declared alias, or fusions of such."""
-    candidates = set(program.operand_aliasing)
-    for row, opcode in enumerate(program.opcode):
-        if opcode in _IN_PLACE or opcode in _STARTED:
-            candidates.add(row)
+    candidates = {*program.operand_aliasing, *program.rows_with(*_IN_PLACE, *_STARTED)}
     fusions: dict[int, list[int]] = {}
-    for row, calls in program.calls.items():
-        if program.opcode[row] == "fusion":
-            for _, computation in calls:
-                fusions.setdefault(computation, []).append(row)
+    for row in program.rows_with("fusion"):
+        for _, computation in program.calls.get(row, ()):
+            fusions.setdefault(computation, []).append(row)
     stack = list(candidates)
     while stack:
         # Visit the fusions of a computation once, for its first candidate.

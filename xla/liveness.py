@@ -3,7 +3,6 @@
 The rules are XLA's HloAliasAnalysis and HloLiveRange on the flattened schedule.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -15,7 +14,7 @@ from .errors import DumpError
 from .forwarding import KNOWN_OPCODES
 from .parts import LiveRange
 from .program import NONE, NOT_READ, Program
-from .schedule import flatten
+from .schedule import flatten, scheduled_rows
 
 # The rule changed between the known changelists 933746096 and 1014260217 of libtpu.
 _LAST_BEFORE_NEWEST_LIBTPU: Final = 10**9
@@ -51,7 +50,7 @@ def analyse(
     """
     _require_roots(program)
     is_newest_libtpu = program.has_dma_priority
-    async_starts_late = is_newest_libtpu or any("#" in name for name in program.names)
+    async_starts_late = is_newest_libtpu or "#" in "".join(program.names)
     is_written_at_start = False
     if changelist is not None:
         is_written_at_start = changelist < _FIRST_WRITTEN_AT_DONE
@@ -95,17 +94,18 @@ def _count_assumed(program: Program, flow: Dataflow) -> dict[str, int]:
     The end of an asynchronous pair is not listed in addition to its start, and instructions that
     were not read are reported as such.
     """
-    counts = Counter(
-        opcode
-        for opcode, slot in zip(program.opcode, flow.slots.start, strict=True)
-        if opcode not in KNOWN_OPCODES and slot != NONE
-    )
+    counts: dict[str, int] = {}
+    for opcode, rows in program.rows_by_opcode().items():
+        if opcode not in KNOWN_OPCODES:
+            n_with_values = sum(flow.slots.start[row] != NONE for row in rows)
+            if n_with_values:
+                counts[opcode] = n_with_values
     omitted = {NOT_READ}
     for opcode in counts:
         if opcode.endswith("-start"):
             stem = opcode.removesuffix("start")
             omitted |= {stem + "update", stem + "done"}
-    return {opcode: counts[opcode] for opcode in sorted(counts) if opcode not in omitted}
+    return {opcode: counts[opcode] for opcode in sorted(counts.keys() - omitted)}
 
 
 def _observe_async_starts(
@@ -184,13 +184,12 @@ def _find_alias_sets(
         for position in range(slots.count(row)):
             join(slots.start[row] + position, slots.start[other] + position)
 
-    for row in schedule.order:
-        if program.opcode[row] == "while":
-            body, condition = program.callee(row, "body"), program.callee(row, "condition")
-            join_results(row, program.operand(row, 0))
-            join_results(row, program.root[body])
-            join_results(row, program.parameter(body, 0, row))
-            join_results(row, program.parameter(condition, 0, row))
+    for row in scheduled_rows(program, schedule, "while"):
+        body, condition = program.callee(row, "body"), program.callee(row, "condition")
+        join_results(row, program.operand(row, 0))
+        join_results(row, program.root[body])
+        join_results(row, program.parameter(body, 0, row))
+        join_results(row, program.parameter(condition, 0, row))
     for computation, caller in enumerate(schedule.caller):
         if caller != NONE and program.opcode[caller] == "conditional":
             join_results(caller, program.root[computation])
@@ -198,27 +197,33 @@ def _find_alias_sets(
         join(operand, result)
     for parameter, output in aliased:
         join(parameter, output)
-    return [union.find(value) for value in range(len(flow))]
+    return union.smallest_members()
 
 
 class _UnionFind:
-    """Disjoint sets of the numbers below `count`; the smallest number represents its set."""
+    """Disjoint sets of the numbers below `count`; a number's parent is smaller or itself."""
 
     def __init__(self, count: int) -> None:
         self._parent = list(range(count))
 
-    def find(self, number: int) -> int:
-        """The smallest number of the set."""
+    def join(self, number: int, other: int) -> None:
+        """Unite the sets of two numbers."""
+        low, high = sorted((self._find(number), self._find(other)))
+        self._parent[high] = low
+
+    def _find(self, number: int) -> int:
         parent = self._parent
         while parent[number] != number:
             parent[number] = parent[parent[number]]
             number = parent[number]
         return number
 
-    def join(self, number: int, other: int) -> None:
-        """Unite two sets."""
-        low, high = sorted((self.find(number), self.find(other)))
-        self._parent[high] = low
+    def smallest_members(self) -> list[int]:
+        """By number, the smallest number of its set."""
+        parent = self._parent
+        for number, smaller in enumerate(parent):
+            parent[number] = parent[smaller]
+        return parent
 
 
 def _start_times(
@@ -248,7 +253,7 @@ def _end_times(
     Args:
         aliased_parameters: the slots of parameters that the header aliases with an output.
     """
-    slots, value, time = flow.slots, flow.value, schedule.time
+    time = schedule.time
     # A root has its values until its computation ends.
     position_time = list(time)
     for computation, root in enumerate(program.root):
@@ -268,10 +273,9 @@ def _end_times(
             # The caller owns the memory, which is never freed.
             end = schedule.span_end[computation]
         ends.append(max(end, done_time.get(schedule.async_start[computation], NONE)))
-    for slot, row in enumerate(slots.row):
-        used = value[slot]
-        if used != NONE and ends[used] < position_time[row]:
-            ends[used] = position_time[row]
+    for value, row in zip(flow.value, flow.slots.row, strict=True):
+        if value != NONE and ends[value] < position_time[row]:
+            ends[value] = position_time[row]
     read_time = _read_times(program, schedule)
     for used, row in zip(flow.use_value, flow.use_row, strict=True):
         if ends[used] < read_time[row]:
@@ -286,10 +290,9 @@ def _read_times(program: Program, schedule: Schedule) -> list[int]:
     parameters of its computation have the values of the operands.
     """
     times = list(schedule.time)
-    for row in schedule.order:
-        if program.opcode[row] == "while":
-            parameter = program.parameter(program.callee(row, "body"), 0, row)
-            times[row] = schedule.time[parameter]
+    for row in scheduled_rows(program, schedule, "while"):
+        parameter = program.parameter(program.callee(row, "body"), 0, row)
+        times[row] = schedule.time[parameter]
     for caller in schedule.caller:
         if caller != NONE and program.opcode[caller] == "call":
             times[caller] = NONE
@@ -304,9 +307,9 @@ def _end_where_next_starts(start: list[int], end: list[int], alias_set: list[int
     them keep their ends.
     """
     members: dict[int, list[int]] = {}
-    for value, number in enumerate(alias_set):
-        if start[value] != NONE:
-            members.setdefault(number, []).append(value)
+    for value, smallest in enumerate(alias_set):
+        if value != smallest and start[value] != NONE:
+            members.setdefault(smallest, [smallest]).append(value)
     for values in members.values():
         values.sort(key=lambda value: (start[value], end[value]))
         for earlier, later in pairwise(values):

@@ -1,136 +1,130 @@
-"""How full each memory space is over time: live bytes, occupied bytes, peak.
+"""Bytes that live values occupy over time: a sweep over their starts and ends."""
 
-An *extent* is the address range of a value within its allocation while the value is live: a
-rectangle in address and time. `occupied` is the measure of the union of the extents at a
-time, not their sum, because values that alias (an in-place update, a loop's carry) occupy
-the same bytes. XLA's packing keeps nearly all other extents apart, so cutting the extents at
-each other's bounds makes few pieces. Extents that would be cut into many (VMEM of
-`tpu/llama-v5e`) are swept instead, by halving the time.
-"""
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
-
-from .runs import joined, starts_of
-
-Ints = npt.NDArray[np.int64]
-
-# Cut extents into pieces if there are at most this many pieces for each extent.
-_FEW_PIECES = 8
-# The cells of a table that is painted at once.
-_CELLS = 30_000
+# Times at which an amount changes, ascending, and the amount from each time on.
+Changes = list[tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class Extents:
-    """Address ranges [low, high) in one allocation, live from start through end."""
+class Extent(NamedTuple):
+    """The addresses [low, high) of a value, live from `start` through `end`, both inclusive."""
 
-    low: Ints
-    high: Ints
-    start: Ints
-    end: Ints
+    low: int
+    high: int
+    start: int
+    end: int
 
 
-def changes(start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """The times when the sum of `size` over live extents changes, and the new sums.
+def sum_changes(intervals: Iterable[tuple[int, int, int]]) -> Changes:
+    """Changes of the sum of sizes that are live.
 
-    Both ends of a live range are inclusive, so the extent is gone at `end` + 1.
+    Args:
+        intervals: (start, end, size), live from start through end; an end before the start adds
+            nothing, but its time is among the changes.
     """
-    return accumulated(np.concatenate([start, end + 1]), np.concatenate([size, -size]))
+    change: defaultdict[int, int] = defaultdict(int)
+    for start, end, size in intervals:
+        change[start] += size
+        change[end + 1] -= size
+    return _running_sum(change)
 
 
-def accumulated(times: Ints, deltas: Ints) -> tuple[Ints, Ints]:
-    """The distinct times in order, and the sum of all deltas up to each time."""
-    order = np.argsort(times)
-    times, sums = times[order], np.cumsum(deltas[order])
-    last = np.append(times[1:] != times[:-1], True)[: len(times)]
-    return times[last], sums[last]
+def add_changes(parts: Iterable[Changes]) -> Changes:
+    """Changes of the sum of several amounts, each 0 before its first change."""
+    change: defaultdict[int, int] = defaultdict(int)
+    for changes in parts:
+        previous = 0
+        for time, amount in changes:
+            change[time] += amount - previous
+            previous = amount
+    return _running_sum(change)
 
 
-def occupied_changes(extents: Extents) -> tuple[Ints, Ints]:
-    """The times when the measure of the extents' union may change, and the new measures."""
-    count = len(extents.start)
-    bounds, number = np.unique(np.concatenate([extents.low, extents.high]), return_inverse=True)
-    # What lies between two bounds is covered or free as a whole: a range.
-    low, high = number[:count], number[count:]
-    if int((high - low).sum()) <= _FEW_PIECES * count:
-        return _changes_of_pieces(extents, low, high, np.diff(bounds))
-    times, time = np.unique(np.concatenate([extents.start, extents.end + 1]), return_inverse=True)
-    measure = np.zeros(len(times), np.int64)
-    _sweep(measure, low, high, time[:count], time[count:], np.diff(bounds))
-    return times, measure
+def _running_sum(change: Mapping[int, int]) -> Changes:
+    """The sum of all changes up to each time of one."""
+    total = 0
+    sums = []
+    for time in sorted(change):
+        total += change[time]
+        sums.append((time, total))
+    return sums
 
 
-def _changes_of_pieces(extents: Extents, low: Ints, high: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """The same, where extent i covers the ranges `low[i]` up to `high[i]` of these sizes.
+def occupied_changes(extents: Iterable[Extent]) -> Changes:
+    """Changes of the number of addresses that live extents cover.
 
-    Cuts the extents into ranges, and joins pieces of one range whose lives overlap or touch.
+    Values that alias, such as a loop's carry or an in-place update, cover the same addresses:
+    these count once. Extents without addresses are ignored. The cost grows with the extents and
+    with the ends of other live extents within each; XLA keeps nearly all live extents apart.
     """
-    count = high - low
-    piece, owner = joined(low, count), np.repeat(np.arange(len(low)), count)
-    order = np.argsort(piece * (int(extents.start.max(initial=0)) + 1) + extents.start[owner])
-    piece, owner = piece[order], owner[order]
-    start, end = extents.start[owner], extents.end[owner]
-    if not len(piece):
-        return changes(start, end, piece)
-    # The latest end so far of each range. Each range is lifted above the previous one, so that
-    # one running maximum serves all ranges.
-    lift = piece * (int(end.max()) + 2)
-    latest = np.maximum.accumulate(end + lift) - lift
-    begins = np.append(True, (piece[1:] != piece[:-1]) | (start[1:] > latest[:-1] + 1))
-    first = np.flatnonzero(begins)
-    last = np.append(first[1:], len(piece)) - 1
-    return changes(start[first], latest[last], sizes[piece[first]])
+    begins: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    ends: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for low, high, start, end in extents:
+        if low < high:
+            begins[start].append((low, high))
+            ends[end + 1].append((low, high))
+    live: defaultdict[tuple[int, int], int] = defaultdict(int)
+    covered = CoveredAddresses()
+    changes = []
+    for time in sorted(begins.keys() | ends.keys()):
+        # What begins comes first: an alias that takes over at this time changes nothing.
+        for addresses in begins.get(time, ()):
+            live[addresses] += 1
+            if live[addresses] == 1:
+                covered.add(*addresses)
+        for addresses in ends.get(time, ()):
+            live[addresses] -= 1
+            if not live[addresses]:
+                covered.remove(*addresses)
+        changes.append((time, covered.total))
+    return changes
 
 
-def _sweep(measure: Ints, low: Ints, high: Ints, start: Ints, stop: Ints, sizes: Ints) -> None:
-    """Add to `measure` the measure of the union at each of its times.
+class CoveredAddresses:
+    """The union of address ranges that come and go.
 
-    Each extent covers the ranges `low` up to `high`, whose `sizes` are given, at the times
-    `start` up to `stop`. The times are halved again and again. What an extent covers in all of
-    a half counts once and goes away, so that a half keeps only what begins or ends within it.
+    Attributes:
+        total: number of covered addresses.
     """
-    length = len(measure)
-    if length * len(sizes) <= _CELLS:
-        measure += _painted(length, low, high, start, stop, sizes)
-        return
-    for begin, end in ((0, length // 2), (length // 2, length)):
-        whole = (start <= begin) & (stop >= end)
-        covered = _covering(low[whole], high[whole], len(sizes)) > 0
-        measure[begin:end] += sizes[covered].sum()
-        part = np.flatnonzero((start < end) & (stop > begin) & ~whole)
-        if not len(part):
-            continue
-        is_bound = np.zeros(len(sizes) + 1, bool)
-        is_bound[low[part]] = True
-        is_bound[high[part]] = True
-        number = np.cumsum(is_bound) - 1
-        free = starts_of(np.where(covered, 0, sizes))
-        _sweep(
-            measure[begin:end],
-            number[low[part]],
-            number[high[part]],
-            np.maximum(start[part], begin) - begin,
-            np.minimum(stop[part], end) - begin,
-            np.diff(free[is_bound]),
-        )
 
+    def __init__(self) -> None:
+        self.total = 0
+        # The ends of ranges, ascending; _depths[i] ranges cover [_bounds[i], _bounds[i + 1]).
+        self._bounds: list[int] = []
+        self._depths: list[int] = []
 
-def _covering(low: Ints, high: Ints, count: int) -> Ints:
-    """How many of the runs [low, high) hold each number below `count`."""
-    steps = np.bincount(low, minlength=count + 1) - np.bincount(high, minlength=count + 1)
-    return np.cumsum(steps)[:-1]
+    def add(self, low: int, high: int) -> None:
+        """Cover [low, high) once more."""
+        first = self._bound(low)
+        last = self._bound(high)
+        bounds, depths = self._bounds, self._depths
+        for segment in range(first, last):
+            if not depths[segment]:
+                self.total += bounds[segment + 1] - bounds[segment]
+            depths[segment] += 1
 
+    def remove(self, low: int, high: int) -> None:
+        """Cover [low, high), which was added, once less."""
+        bounds, depths = self._bounds, self._depths
+        first = bisect_left(bounds, low)
+        last = bisect_left(bounds, high, first)
+        for segment in range(first, last):
+            depths[segment] -= 1
+            if not depths[segment]:
+                self.total -= bounds[segment + 1] - bounds[segment]
+        for bound in (last, first):
+            # Nothing that is live begins or ends between two segments that are free.
+            if not depths[bound] and (not bound or not depths[bound - 1]):
+                del bounds[bound], depths[bound]
 
-def _painted(length: int, low: Ints, high: Ints, start: Ints, stop: Ints, sizes: Ints) -> Ints:
-    """The measure at each of a few times: paints the extents on a table of times and ranges."""
-    width = len(sizes) + 1
-    cells = (length + 1) * width
-    begins = np.concatenate([start * width + low, stop * width + high])
-    ends = np.concatenate([start * width + high, stop * width + low])
-    steps = np.bincount(begins, minlength=cells) - np.bincount(ends, minlength=cells)
-    covering = steps.reshape(length + 1, width)[:-1].cumsum(axis=0).cumsum(axis=1)
-    found: Ints = (covering[:, :-1] > 0) @ sizes
-    return found
+    def _bound(self, address: int) -> int:
+        """Index of the bound at an address; divides the segment around it if there is none."""
+        bounds = self._bounds
+        index = bisect_left(bounds, address)
+        if index == len(bounds) or bounds[index] != address:
+            bounds.insert(index, address)
+            self._depths.insert(index, self._depths[index - 1] if index else 0)
+        return index

@@ -46,12 +46,12 @@ class AssignedValue(NamedTuple):
     shape_index: str
     is_phi: bool
     memory_space: int
-    allocation_index: int | None
-    offset_bytes: int | None
-    size_bytes: int | None
-    logical_bytes: int | None
-    shape: str | None
-    element_type: str | None
+    allocation_index: int | None = None
+    offset_bytes: int | None = None
+    size_bytes: int | None = None
+    logical_bytes: int | None = None
+    shape: str | None = None
+    element_type: str | None = None
 
 
 class Position(NamedTuple):

@@ -2,6 +2,7 @@
 
 from .analysis import Schedule
 from .program import NONE, Program
+from .schedule import scheduled_rows
 from .slots import Slots
 
 
@@ -26,7 +27,7 @@ def find_phis(program: Program, schedule: Schedule, slots: Slots) -> list[tuple[
             phi = slots.start[row] + position
             pairs.extend([(phi, slots.start[source] + position) for source in inputs])
 
-    for row in schedule.order:
+    for row in scheduled_rows(program, schedule, "while", "conditional"):
         if program.opcode[row] == "while":
             initial = program.operand(row, 0)
             body, condition = program.callee(row, "body"), program.callee(row, "condition")
@@ -34,8 +35,8 @@ def find_phis(program: Program, schedule: Schedule, slots: Slots) -> list[tuple[
             merge(program.parameter(condition, 0, row), [initial, repeated])
             merge(program.parameter(body, 0, row), [initial, repeated])
             merge(row, [repeated, initial])
-        elif row in branches:
-            merge(row, branches[row])
+        else:
+            merge(row, branches.get(row, []))
     return pairs
 
 

@@ -1,146 +1,218 @@
-"""Which values lie in an allocation of their own for the whole program, and which in temp."""
+"""Which values are in an allocation of their own for the whole program, and which in temp.
+
+An estimate of XLA's BufferAssigner: values that must alias are placed together; constants,
+parameters and outputs have allocations of their own, and other values may go into these while
+they are free. The remaining ones are temp.
+"""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from enum import Enum
+from itertools import chain, pairwise
+from typing import Final
 
-import numpy as np
-
-from .columns.dataflow import TPU, Dataflow, Sizes
-from .columns.liveness import Derived, Liveness
-from .columns.program import NONE, Ints, Mask, NumberedProgram, post_order
+from .analysis import Analysis
 from .errors import DumpError
-from .runs import joined
+from .program import NONE, Program
 from .sharing import Sharing
+from .sizes import TPU, ValueSizes
 
-# When the allocations of alias sets are free, and which other sets may fit into them.
-#
-# Nearly every set fits nowhere, so that a look at the largest gaps leaves a few sets to try one
-# by one.
-
-# Sets of more sizes are taken together, as if each were as small as the smallest.
-_SIZES = 64
+# The search for free allocations looks at no more than this many, per program and per value.
+_MIN_STEPS: Final = 2_000_000
+_STEPS_PER_VALUE: Final = 100
 
 
-@dataclass(frozen=True)
-class Members:
-    """The values by alias set."""
+class Kind(Enum):
+    """The memory that values are in: an allocation of their own, or one that others share."""
 
-    order: Ints
-    start: Ints
-
-    def of(self, sets: Ints) -> list[list[int]]:
-        """The values of each of these sets."""
-        return [self.order[self.start[n] : self.start[n + 1]].tolist() for n in sets.tolist()]
+    THREAD_LOCAL = "thread-local"
+    CONSTANT = "constant"
+    PARAMETER = "parameter"
+    OUTPUT = "output"
+    TEMP = "temp"
 
 
-def members_of(alias_set: Ints) -> Members:
-    """Group the values by their alias sets."""
-    order = np.argsort(alias_set, kind="stable")
-    count = np.bincount(alias_set, minlength=len(order))
-    return Members(order, np.concatenate([[0], np.cumsum(count)]))
+@dataclass(slots=True)
+class AliasSet:
+    """Values that must share memory.
 
-
-def may_fit(
-    tries: Ints, makers: Ints, set_size: Ints, set_space: Ints, liveness: Liveness, members: Members
-) -> Mask:
-    """Which sets may fit into an allocation as it is before any other set goes there.
-
-    A set needs a gap in which the first of its values lives, in an allocation of its space
-    and at least of its size. Most sets have none: they are never tried one by one. Of many
-    sizes a set counts as a little smaller than it is.
-    """
-    low, high, owner = _gaps(makers, liveness, members)
-    size, space = set_size[owner], set_space[owner]
-    first = members.order[members.start[tries]]
-    start, end = liveness.start[first], liveness.end[first]
-    may = np.zeros(len(tries), bool)
-    by_low = np.argsort(low, kind="stable")
-    low, high, size, space = low[by_low], high[by_low], size[by_low], space[by_low]
-    sizes = np.unique(set_size[tries])
-    sizes = sizes[:: 1 + len(sizes) // _SIZES]
-    level = np.searchsorted(sizes, set_size[tries], "right") - 1
-    for number in np.unique(space).tolist():
-        for place, least in enumerate(sizes.tolist()):
-            at = np.flatnonzero((set_space[tries] == number) & (level == place))
-            gaps = np.flatnonzero((space == number) & (size >= least))
-            if not len(at) or not len(gaps):
-                continue
-            # Of the gaps that begin by then, the one that ends last.
-            until = np.maximum.accumulate(high[gaps])
-            before = np.searchsorted(low[gaps], start[at], "right")
-            may[at] = (before > 0) & (until[before - 1] >= end[at])
-    return may
-
-
-def _gaps(makers: Ints, liveness: Liveness, members: Members) -> tuple[Ints, Ints, Ints]:
-    """When the allocations of some sets are free: from, to, and the set.
-
-    A value may begin as the gap's neighbour ends, so that both bounds belong to the gap.
-    """
-    count = members.start[makers + 1] - members.start[makers]
-    owner = np.repeat(makers, count)
-    values = np.concatenate([np.array([], np.int64), *(members.of(makers))]).astype(np.int64)
-    order = np.lexsort((liveness.start[values], owner))
-    values, owner = values[order], owner[order]
-    latest = int(liveness.end.max(initial=0)) + 1
-    head = np.concatenate([[True], owner[1:] != owner[:-1]])[: len(owner)]
-    low = np.where(head, NONE, np.roll(liveness.end[values], 1))
-    high = liveness.start[values]
-    last = np.concatenate([head[1:], [True]])[: len(owner)]
-    low = np.concatenate([low, liveness.end[values[last]]])
-    high = np.concatenate([high, np.full(int(last.sum()), latest)])
-    owner = np.concatenate([owner, owner[last]])
-    open_ = low <= high
-    return low[open_], high[open_], owner[open_]
-
-
-# Which values lie in an allocation of their own for the whole program, and which in temp.
-#
-# An estimate of XLA's BufferAssigner: values that must alias are placed together; constants,
-# parameters and outputs have allocations of their own, and other values may go into these while
-# they are free. What is left is temp.
-
-THREAD_LOCAL, CONSTANT, PARAMETER, OUTPUT, TEMP = range(5)
-
-# What is looked at while places are sought, in all and for each value of the program.
-_LEAST_STEPS, _STEPS_A_VALUE = 2_000_000, 100
-# Larger groups of pairs of values are asked about one pair at a time, if at all.
-_PAIRS_AT_ONCE = 64
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Where each value goes: `kind` is one of the constants above.
-
-    `allocation` is the alias set that an allocation was made for, NONE for temp and
-    thread-local values. `set_size` and `lives_out` are by an alias set's number.
+    Attributes:
+        number: the smallest of the values.
+        values: ascending.
+        size_bytes: of the largest value.
+        kind: where the values are; that of the allocation, if it was made for another set.
+        is_live_out: whether a value is part of the program's result.
+        is_tuple: whether a value is a tuple's table of pointers.
+        is_donated: whether a value is a parameter that the header aliases with an output.
+        allocation: number of the set that the allocation was made for; NONE in temp and in
+            thread-local memory.
     """
 
-    kind: Ints
-    allocation: Ints
-    set_size: Ints
-    lives_out: Mask
+    number: int
+    values: list[int]
+    size_bytes: int = 0
+    memory_space: int = 0
+    kind: Kind = Kind.TEMP
+    is_live_out: bool = False
+    is_tuple: bool = False
+    is_donated: bool = False
+    allocation: int = NONE
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether other sets may go into an allocation made for this set."""
+        is_returned = self.is_live_out and self.kind is Kind.OUTPUT
+        is_overwritten = self.is_donated and self.kind is Kind.PARAMETER
+        return not self.is_tuple and (is_returned or is_overwritten)
 
 
-@dataclass
-class _Sets:
-    """The alias sets as columns, by the set's number; other rows mean nothing."""
+def place_values(analysis: Analysis, sizes: ValueSizes, sharing: Sharing) -> dict[int, AliasSet]:
+    """Decide in which memory each alias set is. Returns the sets by number, ascending.
 
-    size: Ints
-    space: Ints
-    kind: Ints
-    lives_out: Mask
-    is_tuple: Mask
+    The largest set first, of equal ones those that are live-out: each tries the allocations of
+    its operands, then all others from the smallest on. The newest libtpu gives each output an
+    allocation of its own, and the remaining sets are temp.
+
+    Raises DumpError if there are too many pairs of sets and allocations to try.
+    """
+    sets = _describe_sets(analysis, sizes)
+    never_reuse = _sets_that_never_reuse(analysis, sharing.platform)
+    search = _Search(analysis, sharing, sets)
+    for alias_set in _in_order(analysis, sets):
+        is_searching = (
+            alias_set.kind in (Kind.TEMP, Kind.OUTPUT)
+            and not alias_set.is_tuple
+            and not analysis.is_newest_libtpu
+            and alias_set.number not in never_reuse
+        )
+        found = search.find(alias_set) if is_searching else None
+        if found is not None:
+            alias_set.allocation, alias_set.kind = found.owner.number, found.owner.kind
+            search.add(found, alias_set)
+        elif alias_set.is_reusable:
+            search.open(alias_set)
+    return sets
 
 
-class _Held:
-    """The values in an allocation: when it is busy, and which of them begin and end when."""
+def _describe_sets(analysis: Analysis, sizes: ValueSizes) -> dict[int, AliasSet]:
+    """The alias sets by number, each as if nothing went into allocations of others."""
+    program, flow, liveness = analysis.program, analysis.flow, analysis.liveness
+    sets: dict[int, AliasSet] = {}
+    constants, parameters, regional = set(), set(), set()
+    for value, number in enumerate(liveness.alias_set):
+        alias_set = sets.setdefault(number, AliasSet(number, []))
+        alias_set.values.append(value)
+        alias_set.size_bytes = max(alias_set.size_bytes, sizes.size_bytes[value])
+        alias_set.memory_space = max(alias_set.memory_space, sizes.memory_space[value])
+        if not flow.slots.is_leaf(flow.defined_at[value]):
+            alias_set.is_tuple = True
+        row = flow.row[value]
+        if program.opcode[row] == "constant":
+            constants.add(number)
+        elif program.opcode[row] == "parameter" and program.is_in_entry(row):
+            parameters.add(number)
+        if liveness.start[value] == NONE:
+            regional.add(number)
+    root = program.root[program.entry]
+    root_slot = flow.slots.start[root]
+    for value in flow.value[root_slot : root_slot + flow.slots.count(root)]:
+        if value != NONE:
+            sets[liveness.alias_set[value]].is_live_out = True
+    for alias in program.aliases:
+        parameter = program.parameter(program.entry, alias.number, root)
+        value = flow.value[flow.slots.find(parameter, alias.operand_index)]
+        sets[liveness.alias_set[value]].is_donated = True
+    for number, alias_set in sets.items():
+        if number in constants:
+            alias_set.kind = Kind.CONSTANT
+        elif number in parameters:
+            alias_set.kind = Kind.PARAMETER
+        elif number in regional:
+            alias_set.kind = Kind.THREAD_LOCAL
+        elif alias_set.is_live_out:
+            alias_set.kind = Kind.OUTPUT
+        if alias_set.kind in (Kind.CONSTANT, Kind.PARAMETER, Kind.OUTPUT):
+            alias_set.allocation = number
+    return sets
 
-    def __init__(self) -> None:
+
+def _sets_that_never_reuse(analysis: Analysis, platform: str) -> set[int]:
+    """The numbers of the sets that never go into the allocation of another set.
+
+    On a TPU those of a collective-permute: other chips write into it at their own time.
+    """
+    if platform != TPU:
+        return set()
+    permutes = ("collective-permute", "collective-permute-start")
+    return {
+        number
+        for row, number in zip(analysis.flow.row, analysis.liveness.alias_set, strict=True)
+        if analysis.program.opcode[row] in permutes
+    }
+
+
+def _in_order(analysis: Analysis, sets: dict[int, AliasSet]) -> list[AliasSet]:
+    """The sets that may share an allocation, in the order in which XLA places them.
+
+    The largest first, then those that are live-out, then by the post order of the instructions.
+    """
+    largest: dict[int, int] = {}
+    for alias_set in sets.values():
+        if alias_set.is_reusable:
+            space = alias_set.memory_space
+            largest[space] = max(largest.get(space, 0), alias_set.size_bytes)
+    candidates = [s for s in sets.values() if s.size_bytes <= largest.get(s.memory_space, NONE)]
+    row = analysis.flow.row
+    computations = {analysis.program.computation[defining] for defining in row}
+    rank = post_order_ranks(analysis.program, computations)
+
+    def key(alias_set: AliasSet) -> tuple[int, bool, int]:
+        first = min(rank[row[value]] for value in alias_set.values)
+        return -alias_set.size_bytes, not alias_set.is_live_out, first
+
+    return sorted(candidates, key=key)
+
+
+def post_order_ranks(program: Program, computations: Collection[int]) -> dict[int, int]:
+    """By row of some computations, its rank in post order: after its operands, the first one first.
+
+    A computation precedes those that it calls: text order backwards. The depth-first search starts
+    at every instruction that nothing reads, in text order.
+    """
+    is_read = [False] * len(program)
+    for operands in program.operands:
+        for operand in operands:
+            is_read[operand] = True
+    rank: dict[int, int] = {}
+    for computation in sorted(computations, reverse=True):
+        visited: set[int] = set()
+        for root in program.rows_of(computation):
+            stack = [] if is_read[root] else [root]
+            while stack:
+                row = stack[-1]
+                if row not in visited:
+                    visited.add(row)
+                    stack.extend(o for o in reversed(program.operands[row]) if o not in visited)
+                else:
+                    stack.pop()
+                    rank.setdefault(row, len(rank))
+    return rank
+
+
+class _Allocation:
+    """An allocation, and when it is occupied.
+
+    Attributes:
+        owner: the set that it was made for.
+        by_start, by_end: the values in it by the first and last time of their range.
+    """
+
+    def __init__(self, owner: AliasSet) -> None:
+        self.owner = owner
         self.by_start: dict[int, list[int]] = {}
         self.by_end: dict[int, list[int]] = {}
-        # Lives that overlap are one; those that only touch are two.
+        # Times when it is occupied, ascending: ranges that overlap are one, that touch are two.
         self._starts: list[int] = []
         self._ends: list[int] = []
 
@@ -148,312 +220,190 @@ class _Held:
         """Put a value in."""
         self.by_start.setdefault(start, []).append(value)
         self.by_end.setdefault(end, []).append(value)
-        low, high = bisect_right(self._ends, start), bisect_left(self._starts, end)
-        if low < high:
-            start, end = min(start, self._starts[low]), max(end, self._ends[high - 1])
+        first, stop = bisect_right(self._ends, start), bisect_left(self._starts, end)
+        if first < stop:
+            start, end = min(start, self._starts[first]), max(end, self._ends[stop - 1])
         else:
-            high = low
-        self._starts[low:high] = [start]
-        self._ends[low:high] = [end]
+            stop = first
+        self._starts[first:stop] = [start]
+        self._ends[first:stop] = [end]
 
-    def is_busy(self, start: int, end: int) -> bool:
-        """Whether a value lives within this time, and not only as it begins or ends."""
-        at = bisect_right(self._ends, start)
-        return at < len(self._starts) and self._starts[at] < end
+    def is_occupied(self, start: int, end: int) -> bool:
+        """Whether a value is live at these times; one that ends or starts then does not count."""
+        first = bisect_right(self._ends, start)
+        return first < len(self._starts) and self._starts[first] < end
 
 
-class _Allocations:
-    """The allocations that other values may go into, in the order in which they are made.
+class _Gaps:
+    """Times when allocations of one memory space are free: a Fenwick tree of the latest ends."""
 
-    `spent` counts what was looked at, so that a program that no rule here was made for ends.
-    """
+    def __init__(self, length: int) -> None:
+        self._size = length + 3
+        self._latest: dict[int, int] = {}
 
-    def __init__(
-        self, program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sharing: Sharing
-    ):
-        self.program, self.dataflow, self.liveness = program, dataflow, liveness
-        self.sharing = sharing
-        self.order: list[int] = []
-        self.held: dict[int, _Held] = {}
-        self.end_slot = _end_slots(program, dataflow, liveness, sharing)
-        # As lists: thousands of values are compared one by one.
-        self.start, self.end = liveness.start.tolist(), liveness.end.tolist()
-        copied = _copied(program, dataflow)
-        self.copied = copied.tolist()
-        self.copies: dict[int, list[int]] = {}
-        for copy in np.flatnonzero(copied != NONE).tolist():
-            self.copies.setdefault(self.copied[copy], []).append(copy)
-        self.allocation_of: dict[int, int] = {}
-        self.spent, self.most = 0, _LEAST_STEPS + _STEPS_A_VALUE * len(dataflow)
-        self.taken, self.is_known = self._handed_over()
+    def add(self, start: int, end: int) -> None:
+        """Add a gap; `start` is NONE for one before the schedule."""
+        index = start + 2
+        while index <= self._size:
+            self._latest[index] = max(self._latest.get(index, NONE), end)
+            index += index & -index
 
-    def make(self, alias_set: int, values: list[int]) -> None:
-        """Add the allocation of an alias set."""
-        self.order.append(alias_set)
-        self.held[alias_set] = _Held()
-        self.add(alias_set, values)
+    def has(self, start: int, end: int) -> bool:
+        """Whether a gap includes these times."""
+        index = start + 2
+        while index:
+            if self._latest.get(index, NONE) >= end:
+                return True
+            index &= index - 1
+        return False
 
-    def add(self, allocation: int, values: list[int]) -> None:
-        """Put values into an allocation."""
-        held = self.held[allocation]
-        for value in values:
-            held.add(value, self.start[value], self.end[value])
-            self.allocation_of[value] = allocation
 
-    def spend(self, steps: int) -> None:
+class _Search:
+    """The allocations that other sets may go into, in the order in which they are made."""
+
+    def __init__(self, analysis: Analysis, sharing: Sharing, sets: dict[int, AliasSet]) -> None:
+        self._analysis, self._sharing, self._sets = analysis, sharing, sets
+        self._opened: dict[int, _Allocation] = {}
+        self._gaps: dict[int, _Gaps] = {}
+        self._allocation_of_value: dict[int, _Allocation] = {}
+        self._copied = _copied_values(analysis)
+        self._copies: dict[int, list[int]] = {}
+        for copy, value in self._copied.items():
+            self._copies.setdefault(value, []).append(copy)
+        self._end_slot = _end_slots(analysis)
+        self._steps = 0
+        self._max_steps = _MIN_STEPS + _STEPS_PER_VALUE * len(analysis.flow)
+
+    def open(self, alias_set: AliasSet) -> None:
+        """Make the allocation of a set."""
+        allocation = self._opened[alias_set.number] = _Allocation(alias_set)
+        self.add(allocation, alias_set)
+        start, end = self._analysis.liveness.start, self._analysis.liveness.end
+        length = len(self._analysis.schedule)
+        gaps = self._gaps.setdefault(alias_set.memory_space, _Gaps(length))
+        values = sorted(alias_set.values, key=start.__getitem__)
+        gaps.add(NONE, start[values[0]])
+        for value, following in pairwise(values):
+            gaps.add(end[value], start[following])
+        gaps.add(end[values[-1]], length + 1)
+
+    def add(self, allocation: _Allocation, alias_set: AliasSet) -> None:
+        """Put a set into an allocation."""
+        liveness = self._analysis.liveness
+        for value in alias_set.values:
+            allocation.add(value, liveness.start[value], liveness.end[value])
+            self._allocation_of_value[value] = allocation
+
+    def find(self, alias_set: AliasSet) -> _Allocation | None:
+        """The allocation that a set can go into; None if it needs its own."""
+        liveness, value = self._analysis.liveness, alias_set.values[0]
+        gaps = self._gaps.get(alias_set.memory_space)
+        # Nearly all sets fit into no allocation: this tells so before each is tried.
+        if gaps is None or not gaps.has(liveness.start[value], liveness.end[value]):
+            return None
+        smallest_first = reversed(self._opened.values())
+        for allocation in chain(self._allocations_of_operands(alias_set), smallest_first):
+            self._count_steps(1)
+            owner = allocation.owner
+            if owner.memory_space != alias_set.memory_space:
+                continue
+            if owner.size_bytes < alias_set.size_bytes:
+                continue
+            if alias_set.is_live_out and owner.size_bytes != alias_set.size_bytes:
+                continue
+            if self._is_free(allocation, alias_set.values):
+                return allocation
+        return None
+
+    def _allocations_of_operands(self, alias_set: AliasSet) -> Iterator[_Allocation]:
+        """The allocations of the operands of the instructions that define a set's values."""
+        program, flow = self._analysis.program, self._analysis.flow
+        for value in alias_set.values:
+            row = flow.row[value]
+            if flow.defined_at[value] != flow.slots.start[row]:
+                continue
+            for operand in program.operands[row]:
+                operand_value = flow.value_of(operand)
+                if operand_value != NONE:
+                    number = self._analysis.liveness.alias_set[operand_value]
+                    allocation = self._opened.get(self._sets[number].allocation)
+                    if allocation is not None:
+                        yield allocation
+
+    def _count_steps(self, count: int) -> None:
         """Count steps. Raises DumpError when they are too many for the program's values."""
-        self.spent += steps
-        if self.spent > self.most:
+        self._steps += count
+        if self._steps > self._max_steps:
             raise DumpError(
-                f"to work out which values share memory takes more than {self.most:,} steps: "
+                f"to work out which values share memory takes more than {self._max_steps:,} steps: "
                 "dump the buffer assignment too"
             )
 
-    def is_free(self, allocation: int, values: list[int]) -> bool:
-        """Whether no value in the allocation interferes with one of these.
+    def _is_free(self, allocation: _Allocation, values: Sequence[int]) -> bool:
+        """Whether no value in an allocation interferes with one of these.
 
-        Two values interfere if they live together and not by turns, or if one copies the other.
+        Two values interfere if they are live at the same time, if one copies the other, or if one
+        ends where the other starts and may not reuse its memory.
         """
-        held = self.held[allocation]
+        liveness = self._analysis.liveness
         for value in values:
-            self.spend(1)
-            start, end = self.start[value], self.end[value]
-            if held.is_busy(start, end):
+            self._count_steps(1)
+            start, end = liveness.start[value], liveness.end[value]
+            if allocation.is_occupied(start, end) or self._copies_within(allocation, value):
                 return False
-            if self.allocation_of.get(self.copied[value]) == allocation:
-                return False
-            if any(self.allocation_of.get(c) == allocation for c in self.copies.get(value, ())):
-                return False
-            for other in held.by_end.get(start, ()):
-                if not self._hands_over(other, value) and not (
-                    self.start[other] == end and self._hands_over(value, other)
+            for earlier in allocation.by_end.get(start, ()):
+                is_before = self._can_reuse(earlier, value)
+                if not is_before and not (
+                    liveness.start[earlier] == end and self._can_reuse(value, earlier)
                 ):
                     return False
-            for other in held.by_start.get(end, ()):
-                if self.end[other] != start and not self._hands_over(value, other):
+            for later in allocation.by_start.get(end, ()):
+                if liveness.end[later] != start and not self._can_reuse(value, later):
                     return False
         return True
 
-    def _hands_over(self, earlier: int, later: int) -> bool:
-        """Whether the later value may take the place of the earlier one as it ends."""
-        self.spend(1)
-        if self.is_known[later]:
-            return earlier * len(self.dataflow) + later in self.taken
-        slots = self.dataflow.slots
-        slot = int(self.end_slot[earlier])
-        result = int(self.dataflow.defined_at[later])
-        user = int(slots.instruction[result])
-        begin, end = self.program.operand_start[user], self.program.operand_start[user + 1]
-        self.spend(int(end - begin) + 100)
-        numbers = np.flatnonzero(self.program.operands[begin:end] == slots.instruction[slot])
-        if not len(numbers):
+    def _copies_within(self, allocation: _Allocation, value: int) -> bool:
+        """Whether an allocation has a value that this one copies, or a copy of it."""
+        related = [*self._copies.get(value, ()), self._copied.get(value, NONE)]
+        return any(self._allocation_of_value.get(other) is allocation for other in related)
+
+    def _can_reuse(self, earlier: int, later: int) -> bool:
+        """Whether a value may be written over another, which ends as it starts."""
+        program, flow = self._analysis.program, self._analysis.flow
+        row, slot = flow.row[later], self._end_slot[earlier]
+        operands = program.operands[row]
+        self._count_steps(1 + len(operands))
+        operand = flow.slots.row[slot]
+        if operand not in operands:
             return False
-        return bool(
-            self.sharing.can_share(
-                np.array([user]), numbers[:1], np.array([slot]), np.array([result])
-            )[0]
-        )
-
-    def _handed_over(self) -> tuple[set[int], list[bool]]:
-        """Which values take the place of which as these end: `earlier * count + later`.
-
-        Asked for all pairs at once. Of instructions with many operands and results, and of
-        operands of which many values end at once, the pairs are asked one by one instead: the
-        second list says of which later values all pairs are here.
-        """
-        flow, program = self.dataflow, self.program
-        slots, count = flow.slots, len(flow)
-        later = np.arange(count)
-        user = slots.instruction[flow.defined_at]
-        results = np.bincount(user, minlength=len(program))
-        is_known = program.operand_count[user] * results[user] <= _PAIRS_AT_ONCE
-        later = later[is_known]
-        counts = program.operand_count[user[later]]
-        at = joined(program.operand_start[user[later]], counts)
-        row = np.repeat(np.arange(len(later)), counts)
-        number = at - program.operand_start[user[later]][row]
-        # Of an operand that is named twice, the first counts.
-        width = int(self.liveness.end.max(initial=0)) + 2
-        operand = program.operands[at]
-        _, first = np.unique(row * len(program) + operand, return_index=True)
-        row, number, operand = row[first], number[first], operand[first]
-        wanted = operand * width + self.liveness.start[later[row]]
-        given = slots.instruction[self.end_slot] * width + self.liveness.end
-        order = np.argsort(given, kind="stable")
-        low = np.searchsorted(given[order], wanted)
-        many = np.searchsorted(given[order], wanted, "right") - low
-        is_known[later[row[many > _PAIRS_AT_ONCE]]] = False
-        kept = is_known[later[row]]
-        row, number, low, many = row[kept], number[kept], low[kept], many[kept]
-        earlier = order[joined(low, many)]
-        row, number = np.repeat(row, many), np.repeat(number, many)
-        later = later[row]
-        takes = self.sharing.can_share(
-            user[later], number, self.end_slot[earlier], flow.defined_at[later]
-        )
-        return set((earlier[takes] * count + later[takes]).tolist()), is_known.tolist()
+        number = operands.index(operand)
+        return self._sharing.can_share(row, number, slot, flow.defined_at[later])
 
 
-def place(derived: Derived, sizes: Sizes, sharing: Sharing) -> Placement:
-    """Decide for each alias set which kind of allocation its values go to.
+def _copied_values(analysis: Analysis) -> dict[int, int]:
+    """The value that each copy reads, by the value that the copy defines."""
+    program, flow = analysis.program, analysis.flow
+    return {
+        value: flow.value_of(program.operand(row, 0))
+        for value, row in enumerate(flow.row)
+        if program.opcode[row] == "copy"
+    }
 
-    The largest set first, of equal ones those that live out: each tries the allocations of
-    its operands, then all others from the smallest on. The newest libtpu gives each output an
-    allocation of its own, and all the rest is temp.
+
+def _end_slots(analysis: Analysis) -> list[int]:
+    """By value, the slot that has it last, in schedule order; the first of several.
+
+    A root has its values until its computation ends.
     """
-    program, dataflow, liveness = derived.program, derived.dataflow, derived.liveness
-    sets = _describe(program, dataflow, liveness, sizes)
-    numbers = np.unique(liveness.alias_set)
-    allocation = np.full(len(dataflow), NONE)
-    fixed = np.isin(sets.kind, (CONSTANT, PARAMETER, OUTPUT))
-    allocation[fixed] = np.flatnonzero(fixed)
-    donated = _is_donated(program, dataflow, liveness)
-    makes = sets.lives_out & (sets.kind == OUTPUT) & ~sets.is_tuple
-    makes |= donated & (sets.kind == PARAMETER) & ~sets.is_tuple
-    members = members_of(liveness.alias_set)
-    tries = numbers[
-        ((sets.kind[numbers] == TEMP) | (sets.kind[numbers] == OUTPUT)) & ~sets.is_tuple[numbers]
-    ]
-    tries = tries[may_fit(tries, numbers[makes[numbers]], sets.size, sets.space, liveness, members)]
-    tries = tries[~_never_reuses(derived, sharing)[tries]]
-    going = np.unique(np.concatenate([tries, numbers[makes[numbers]]]))
-    earliest = _earliest(program, dataflow, liveness, going)
-    order = going[np.lexsort((earliest[going], ~sets.lives_out[going], -sets.size[going]))]
-    does_try = np.zeros(len(dataflow), bool)
-    does_try[tries] = True
-    made = _Allocations(program, dataflow, liveness, sharing)
-    order_members = members.of(order)
-    for alias_set, values in zip(order.tolist(), order_members, strict=True):
-        found = _reused(alias_set, values, sets, made, allocation) if does_try[alias_set] else NONE
-        if found != NONE:
-            allocation[alias_set] = found
-            sets.kind[alias_set] = sets.kind[found]
-            made.add(found, values)
-        elif makes[alias_set]:
-            made.make(alias_set, values)
-    kind = sets.kind[liveness.alias_set]
-    return Placement(kind, allocation[liveness.alias_set], sets.size, sets.lives_out)
-
-
-def _earliest(program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sets: Ints) -> Ints:
-    """The first place in post order of the instructions that define a set's values."""
-    chosen = np.isin(liveness.alias_set, sets)
-    computations = np.unique(program.computation[dataflow.instruction[chosen]])
-    place_of = post_order(program, computations)[dataflow.instruction]
-    earliest = np.full(len(dataflow), len(program))
-    np.minimum.at(earliest, liveness.alias_set[chosen], place_of[chosen])
-    return earliest
-
-
-def _reused(
-    alias_set: int, values: list[int], sets: _Sets, made: _Allocations, allocation: Ints
-) -> int:
-    """The allocation that an alias set can go into; NONE if it needs its own."""
-    size, space = sets.size[alias_set], sets.space[alias_set]
-    for candidate in chain(_of_operands(values, made, allocation), reversed(made.order)):
-        made.spend(1)
-        if sets.space[candidate] != space or sets.size[candidate] < size:
-            continue
-        if sets.lives_out[alias_set] and sets.size[candidate] != size:
-            continue
-        if made.is_free(candidate, values):
-            return candidate
-    return NONE
-
-
-def _of_operands(values: list[int], made: _Allocations, allocation: Ints) -> list[int]:
-    """The allocations that hold the operands of the instructions that define these values."""
-    dataflow, program = made.dataflow, made.program
-    found = []
-    for value in values:
-        row = int(dataflow.instruction[value])
-        if dataflow.defined_at[value] != dataflow.slots.start[row]:
-            continue
-        for operand in program.operands[
-            program.operand_start[row] : program.operand_start[row + 1]
-        ]:
-            held = dataflow.value[dataflow.slots.start[operand]]
-            if held != NONE:
-                place_of = int(allocation[made.liveness.alias_set[held]])
-                if place_of in made.held:
-                    found.append(place_of)
-    return found
-
-
-def _describe(
-    program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sizes: Sizes
-) -> _Sets:
-    """The alias sets as columns. A set is constant or a parameter if one of its values is."""
-    alias_set, slots, row = liveness.alias_set, dataflow.slots, dataflow.instruction
-    count = len(dataflow)
-    size = np.zeros(count, np.int64)
-    np.maximum.at(size, alias_set, sizes.size)
-    space = np.zeros(count, np.int64)
-    np.maximum.at(space, alias_set, sizes.space)
-
-    def has(chosen: Mask) -> Mask:
-        found = np.zeros(count, bool)
-        found[alias_set[chosen]] = True
-        return found
-
-    root = program.root[program.entry]
-    out = dataflow.value[slots.start[root] : slots.start[root] + slots.count[root]]
-    lives_out = np.zeros(count, bool)
-    lives_out[alias_set[out[out != NONE]]] = True
-    entry = program.computation[row] == program.entry
-    is_constant = has(program.opcode.is_one_of("constant")[row])
-    is_parameter = has(program.opcode.is_one_of("parameter")[row] & entry)
-    kind = np.select(
-        [is_constant, is_parameter, has(liveness.start == NONE), lives_out],
-        [CONSTANT, PARAMETER, THREAD_LOCAL, OUTPUT],
-        TEMP,
-    )
-    return _Sets(size, space, kind, lives_out, has(slots.array[dataflow.defined_at] == NONE))
-
-
-def _is_donated(program: NumberedProgram, dataflow: Dataflow, liveness: Liveness) -> Mask:
-    """Which alias sets hold a parameter that an output takes the place of."""
-    aliases = program.input_output_alias
-    entry = np.full(len(aliases), program.entry)
-    number = np.array([alias.number for alias in aliases], np.int64)
-    parameter = program.parameter_of(entry, number, program.root[entry])
-    slot = dataflow.slots.find(parameter, [alias.operand_index for alias in aliases])
-    donated = np.zeros(len(dataflow), bool)
-    donated[liveness.alias_set[dataflow.value[slot]]] = True
-    return donated
-
-
-def _never_reuses(derived: Derived, sharing: Sharing) -> Mask:
-    """Which alias sets never go into the allocation of another set.
-
-    On a TPU those of a collective-permute: other chips write into it at their own time. With
-    the newest libtpu all sets.
-    """
-    program, dataflow, liveness = derived.program, derived.dataflow, derived.liveness
-    never = np.full(len(dataflow), derived.is_newest_libtpu)
-    if sharing.platform == TPU:
-        permutes = program.opcode.is_one_of("collective-permute", "collective-permute-start")
-        never[liveness.alias_set[permutes[dataflow.instruction]]] = True
-    return never
-
-
-def _copied(program: NumberedProgram, dataflow: Dataflow) -> Ints:
-    """The value that each value copies; NONE if no copy makes it."""
-    copied = np.full(len(dataflow), NONE)
-    copies = np.flatnonzero(program.opcode.is_one_of("copy")[dataflow.instruction])
-    operand = program.operand(dataflow.instruction[copies], 0)
-    copied[copies] = dataflow.value[dataflow.slots.start[operand]]
-    return copied
-
-
-def _end_slots(
-    program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sharing: Sharing
-) -> Ints:
-    """Of each value, the slot of its last position in the order of the schedule."""
-    held = np.flatnonzero(dataflow.value != NONE)
-    until = sharing.until[dataflow.slots.instruction[held]]
-    # The first of several that end together counts.
-    order = np.lexsort((-held, until, dataflow.value[held]))
-    found = np.full(len(dataflow), NONE)
-    found[dataflow.value[held][order]] = held[order]
-    return found
+    program, flow, schedule = analysis.program, analysis.flow, analysis.schedule
+    last_time = list(schedule.time)
+    for computation, root in enumerate(program.root):
+        last_time[root] = schedule.span_end[computation]
+    slots = list(flow.defined_at)
+    for slot, value in enumerate(flow.value):
+        if (
+            value != NONE
+            and last_time[flow.slots.row[slot]] > last_time[flow.slots.row[slots[value]]]
+        ):
+            slots[value] = slot
+    return slots

@@ -201,6 +201,7 @@ class Program:
         self.unread: list[Unread] = []
         self.not_understood: list[NotUnderstood] = []
         self._parameters: list[list[int]] = []
+        self._rows_by_opcode: dict[str, list[int]] = {}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -269,12 +270,26 @@ class Program:
         """The root of the computation that a call, fusion or async-start runs."""
         return self.root[self.callee(row, "to_apply", "calls")]
 
+    def rows_with(self, *opcodes: str) -> list[int]:
+        """The rows with one of these opcodes, in text order. Only of a complete program."""
+        rows: list[int] = []
+        for opcode in opcodes:
+            rows += self.rows_by_opcode().get(opcode, ())
+        return sorted(rows)
+
+    def rows_by_opcode(self) -> dict[str, list[int]]:
+        """The rows with each opcode, in text order. Only of a complete program."""
+        if not self._rows_by_opcode:
+            for row, opcode in enumerate(self.opcode):
+                self._rows_by_opcode.setdefault(opcode, []).append(row)
+        return self._rows_by_opcode
+
     def rows_of(self, computation: int) -> range:
         """The rows of a computation."""
         return range(self.first[computation], self.stop[computation])
 
     def parameters(self, computation: int) -> list[int]:
-        """The rows of a computation's parameters, by number.
+        """The rows of a computation's parameters, by number. Only of a complete program.
 
         Raises DumpError unless the numbers of every computation's parameters are 0, 1, 2, …
         """

@@ -158,12 +158,11 @@ def _find_continued_starts(program: Program) -> dict[int, int]:
     belongs to the async-start of the previous iteration, or to one before the loop.
     """
     origins: dict[int, int] = {}
-    for row, opcode in enumerate(program.opcode):
-        if opcode in ("async-update", "async-done"):
-            operand = program.operand(row, 0)
-            origin = origins[row] = origins.get(operand, operand)
-            if program.opcode[origin] not in ("async-start", "get-tuple-element"):
-                raise program.error(row, "does not continue an async-start")
+    for row in program.rows_with("async-update", "async-done"):
+        operand = program.operand(row, 0)
+        origin = origins[row] = origins.get(operand, operand)
+        if program.opcode[origin] not in ("async-start", "get-tuple-element"):
+            raise program.error(row, "does not continue an async-start")
     return {
         row: origin for row, origin in origins.items() if program.opcode[origin] == "async-start"
     }
@@ -179,7 +178,7 @@ def _find_binders(program: Program, started: dict[int, int]) -> dict[int, int]:
 
     Raises DumpError if neither binds all operands of the computation.
     """
-    binder = {row: row for row, opcode in enumerate(program.opcode) if opcode == "async-start"}
+    binder = {row: row for row in program.rows_with("async-start")}
     for row, start in started.items():
         if program.opcode[row] == "async-update" and len(program.operands[row]) > 1:
             binder[start] = row
@@ -190,6 +189,12 @@ def _find_binders(program: Program, started: dict[int, int]) -> dict[int, int]:
         if n_bound != n_parameters or (is_late and program.operands[start]):
             raise program.error(start, "binds its operands in several steps, which has no rule")
     return binder
+
+
+def scheduled_rows(program: Program, schedule: Schedule, *opcodes: str) -> list[int]:
+    """The scheduled instructions with one of these opcodes, by time: inner before outer loops."""
+    rows = [row for row in program.rows_with(*opcodes) if schedule.time[row] != NONE]
+    return sorted(rows, key=schedule.time.__getitem__)
 
 
 def find_computations_with_values(program: Program, schedule: Schedule) -> list[bool]:
@@ -215,11 +220,8 @@ def find_computations_with_values(program: Program, schedule: Schedule) -> list[
             if callee not in used:
                 used.add(callee)
                 stack.append(callee)
-    has_values = [schedule.is_reached(c) for c in range(len(program.computation_names))]
-    for computation in sorted(used - fused):
-        if not has_values[computation]:
-            has_values[computation] = True
-            for row in program.rows_of(computation):
-                if program.opcode[row] in ("while", "conditional"):
-                    raise program.error(row, "is control flow within a region")
-    return has_values
+    regions = {c for c in used - fused if not schedule.is_reached(c)}
+    for row in program.rows_with("while", "conditional"):
+        if program.computation[row] in regions:
+            raise program.error(row, "is control flow within a region")
+    return [schedule.is_reached(c) or c in regions for c in range(len(program.computation_names))]

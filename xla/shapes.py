@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -343,6 +343,38 @@ def _round_up(number: int, multiple: int) -> int:
 
 
 _INT64_MAX = 2**63 - 1
+
+
+class ArraySize(NamedTuple):
+    """The element type and the bytes of an array, without and with tile padding.
+
+    The bytes are None if the array is unbounded or its element type is not known; all are None
+    for a tuple, which has no element type, and whose value is only an index table.
+    """
+
+    element_type: str | None
+    logical_bytes: int | None
+    padded_bytes: int | None
+
+
+# A program has few distinct shapes, each many times.
+@lru_cache(maxsize=10_000)
+def array_size(text: str) -> ArraySize:
+    """The size of a shape's text; one that starts with `(` counts as a tuple, unparsed.
+
+    Raises ValueError for a text that is not a shape, and for more bytes than 64 bits can count.
+    """
+    shape = None if text.startswith("(") else parse_shape(text)
+    if not isinstance(shape, ArrayShape):
+        return ArraySize(None, None, None)
+    if not has_size(shape):
+        return ArraySize(shape.element_type, None, None)
+    logical, padded = logical_bytes(shape), padded_bytes(shape)
+    if padded > _INT64_MAX:
+        raise DumpError(f"shape {shorten(str(shape))} has more bytes than 64 bits can count")
+    return ArraySize(shape.element_type, logical, padded)
+
+
 _COLUMNS = pa.schema(
     {"element_type": pa.string(), "logical_bytes": pa.int64(), "padded_bytes": pa.int64()}
 )
@@ -362,16 +394,8 @@ def shape_columns(shapes: pa.Array | pa.ChunkedArray) -> pa.Table:
     return pa.Table.from_pylist(rows, _COLUMNS).take(pc.index_in(shapes, value_set=distinct))
 
 
-def _row(text: str | None) -> dict[str, str | int]:
-    shape = None if text is None or text.startswith("(") else parse_shape(text)
-    if not isinstance(shape, ArrayShape):
-        return {}
-    if not has_size(shape):
-        return {"element_type": shape.element_type}
-    logical, padded = logical_bytes(shape), padded_bytes(shape)
-    if padded > _INT64_MAX:
-        raise ValueError(f"shape {shorten(str(shape))} has more bytes than 64 bits can count")
-    return dict(zip(_COLUMNS.names, (shape.element_type, logical, padded), strict=True))
+def _row(text: str | None) -> dict[str, str | int | None]:
+    return {} if text is None else array_size(text)._asdict()
 
 
 # Tuple shapes flattened: every sub-shape of a shape, the whole first.

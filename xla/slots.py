@@ -1,4 +1,6 @@
-"""Slots: the parts of the results of instructions, each a place for one value."""
+"""Slots: the parts of the results of instructions; each has one value."""
+
+from functools import lru_cache
 
 from .errors import DumpError
 from .program import NONE, Program, ShapeIndex
@@ -39,6 +41,15 @@ class ShapeTree:
         return place
 
 
+@lru_cache(maxsize=2048)
+def read_shape_tree(text: str) -> ShapeTree:
+    """The parts of a shape's text. Raises DumpError if it is not a shape."""
+    try:
+        return ShapeTree(parse_shape(text))
+    except ValueError as error:
+        raise DumpError(str(error)) from None
+
+
 class Slots:
     """The parts of the results of the instructions that have values, numbered in text order.
 
@@ -66,10 +77,7 @@ class Slots:
             text = program.shape[row]
             tree = self.trees.get(text)
             if tree is None:
-                try:
-                    tree = self.trees[text] = ShapeTree(parse_shape(text))
-                except ValueError as error:
-                    raise DumpError(str(error)) from None
+                tree = self.trees[text] = read_shape_tree(text)
             self.row.extend([row] * len(tree.sizes))
             self.size.extend(tree.sizes)
 

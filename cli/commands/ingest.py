@@ -18,7 +18,6 @@ from typer.core import TyperCommand
 from ... import __version__
 from ...ingest.pipeline import Summary, run_name
 from ...ingest.pipeline import ingest as ingest_paths
-from ...ingest.readers.lines import use_quick_memory
 from ...ingest.sources.files import exists, local_path
 from ...ingest.workers import Workers
 from ...queries.arguments import parse_device_memory, parse_time
@@ -141,7 +140,6 @@ def ingest(
         for path in paths:
             print_error(f"{path}: there is no such file or folder")
         raise typer.Exit(1)
-    use_quick_memory()
     unreadable = False
     with (
         Workers(jobs, mine or ()) as workers,

@@ -13,7 +13,6 @@ import typer
 
 from ... import __version__
 from ...ingest.choose_run import claim
-from ...ingest.readers.lines import use_quick_memory
 from ...ingest.record import CommandError, NotIngestedError, check_warehouse, record_command
 from ...queries.arguments import parse_time
 from ...queries.label import hint_at_branches
@@ -97,7 +96,6 @@ def record(
     def opening(labels: Mapping[str, str]) -> Iterator[Store]:
         nonlocal begun, progress
         begun = perf_counter()
-        use_quick_memory()
         with (
             ingesting(db, wait=wait) as store,
             hint_at_branches(store, labels) as found,

@@ -79,7 +79,7 @@ _MESSAGE = re.compile(r"^([\w.]+) \{$")
 def read_flagfile(lines: Lines) -> dict[str, str]:
     """`--flag=value` lines; a flag without a value is true. Raises DumpError."""
     flags = {}
-    for text, number in zip(lines.text.to_pylist(), lines.numbers.tolist(), strict=True):
+    for number, text in enumerate(lines.text, lines.first_number):
         if not text:
             continue
         match = _FLAG.match(text)
@@ -105,7 +105,7 @@ def read_compilation_environment(lines: Lines) -> dict[str, str]:
     A message is its fields, as in `{enabled: true}`. Raises DumpError.
     """
     named = set()
-    for text, number in zip(lines.text.to_pylist(), lines.numbers.tolist(), strict=True):
+    for number, text in enumerate(lines.text, lines.first_number):
         if text.startswith("#"):
             match = _NOT_DEFAULT.match(text)
             if match is None:
@@ -182,7 +182,7 @@ def read_text_proto(lines: Lines) -> list[tuple[str, str]]:
     """
     fields = []
     path: list[str] = []
-    for text, number in zip(lines.text.to_pylist(), lines.numbers.tolist(), strict=True):
+    for number, text in enumerate(lines.text, lines.first_number):
         stripped = text.strip()
         if match := _FIELD.match(stripped):
             fields.append((".".join([*path, match[1]]), match[2].strip('"')))
@@ -193,5 +193,5 @@ def read_text_proto(lines: Lines) -> list[tuple[str, str]]:
         elif stripped and not stripped.startswith("#"):
             raise DumpError(f"expected 'field: value', found {excerpt(stripped)}", number)
     if path:
-        raise DumpError("the file ends within a message: it is cut short", int(lines.numbers[-1]))
+        raise DumpError("the file ends within a message: it is cut short", lines.last_number)
     return fields

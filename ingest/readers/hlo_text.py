@@ -13,29 +13,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.arrow import module_rows
+from ...xla.columns.bridge_p import kernel_parts
 from ...xla.columns.dataflow import KNOWN_OPCODES
 from ...xla.columns.parts import HloAttributes, HloText, NotUnderstoods, Unread
 from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
 from ...xla.op_names import read_path
 from ...xla.runs import starts_of
 from ...xla.shapes import Shape, TupleShape, is_shape, logical_bytes, padded_bytes, parse_shape
-from .lines import (
+from .line_columns import (
     Bytes,
     Lines,
     Mask,
     Positions,
     Words,
     as_numpy,
+    column_lines,
     divided,
     excerpt,
+    newer_words,
     positions_of,
     slices,
     standing,
     with_inserted,
+    without_newer_tables,
     words,
 )
-from .mosaic import kernel_parts
-from .newer_text import newer_words, without_newer_tables
 
 # Lexer of instructions that are printed over several lines, or damaged.
 #
@@ -349,6 +351,7 @@ class InstructionLines:
 
 def split_instructions(lines: Lines) -> InstructionLines:
     """Split instruction lines into parts. Raises DumpError at the first invalid line."""
+    lines = column_lines(lines)
     content, starts, ends = lines.content, lines.starts, lines.ends
     extent = slice(starts[0], ends[-1]) if len(lines) else slice(0, 0)
     spaces = positions_of(" ", content[extent]) + (extent.start or 0)
@@ -1197,6 +1200,7 @@ def read_hlo_text(lines: Lines) -> HloText:
 
     Raises DumpError if the text has no header, no entry computation or no end.
     """
+    lines = column_lines(lines)
     header = _header(lines)
     body = lines.between(1, len(lines))
     try:
@@ -1667,6 +1671,7 @@ def read_stack_frames(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:
     `lines` are the four headings and their rows; empty lines give an empty table.
     Raises DumpError.
     """
+    lines = column_lines(lines)
     table, _, newer = _frames_of_all(lines, np.zeros(len(lines), np.int64))
     return table, newer
 

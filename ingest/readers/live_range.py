@@ -1,159 +1,147 @@
 """Reader of `HloLiveRange`: the schedule, the live ranges and XLA's own peak."""
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import re
+from collections.abc import Callable
+from typing import TypeVar
 
-from ...xla.columns.parts import LiveRange, NotUnderstoods
 from ...xla.errors import LARGEST_SIZE, DumpError
-from .lines import Lines, Mask, Positions, as_numpy, counted, divided
-from .newer_text import before_newer_sections, newer_lines
+from ...xla.parts import LiveRange, LiveRanges, PeakValue
+from ...xla.program import NotUnderstood
+from .lines import Lines, at_line, read_integer
+from .newer_text import newer_headings, newer_lines, newer_sections
 
-_HEADING = r"^HloLiveRange \(max (?P<schedule_length>\d+)\):$"
+_HEADING = re.compile(r"HloLiveRange \(max ([0-9]+)\):")
 _SEQUENCE, _RANGES = "InstructionSequence:", "BufferLiveRange:"
-_SCHEDULED = r"^    (?P<schedule_time>\d+):(?P<instruction>[^ ]+)$"
-_RANGE = (
-    r"^    (?P<instruction>[^ {]+)(?P<shape_index>\{[\d,]*\}):"
-    r"(?P<start_time>\d+)-(?P<end_time>\d+)$"
-)
-_PEAK_HEADING = r"^  Live ranges at (?P<peak_time>\d+) \(peak\):$"
-# Old: `NAME: N bytes`, unordered, with repeated names. Newer: with the shape index, largest
-# first (`cpu/jax-0.9.0`).
-_PEAK = (
-    r"^    (?P<instruction>[^ {]+?)(?P<shape_index>\{[\d,]*\})?: (?P<size_bytes>\d+) bytes"
-    r"(?: \(cumulative: \d+ bytes\))?$"
-)
-# Repeats the peak list by the Python stack; older versions sum it up in this line.
-_BREAKDOWN = "  Stack trace breakdown"
+_SCHEDULED = re.compile(r"    ([0-9]+):([^ ]+)")
+_RANGE = re.compile(r"    ([^ {]+)(\{[0-9,]*\}):([0-9]+)-([0-9]+)")
+_PEAK = "  Live ranges at "
+_PEAK_HEADING = re.compile(r"  Live ranges at ([0-9]+) \(peak\):")
 _UNBOUNDED = "  Peak memory could not be determined"
+# Up to JAX 0.8 `NAME: N bytes`, unordered, with repeated names; then with the shape index, largest
+# first (`cpu/jax-0.9.0`).
+_PEAK_VALUE = re.compile(
+    r"    ([^ {]+?)(\{[0-9,]*\})?: ([0-9]+) bytes(?: \(cumulative: [0-9]+ bytes\))?"
+)
 
 
-def read_live_range(section: Lines) -> LiveRange:
-    """Read the part of a dump that starts with `HloLiveRange (max N):`. Raises DumpError."""
-    (found,) = read_live_ranges(section, section.starts[:1])
-    return found
+# The peak list again, by Python stack; older versions print its total on this line.
+_BREAKDOWN = "  Stack trace breakdown"
+
+_Item = TypeVar("_Item")
 
 
-def read_live_ranges(lines: Lines, starts: Positions) -> list[LiveRange]:
-    """Read such parts of several dumps, which start at these positions of the lines' content.
-
-    Raises DumpError if one of several says what is not known, too.
-    """
-    bounds = lines.bounds(starts)
-    first, stop = bounds[:-1], bounds[1:]
-    headings = lines.where(first)
-    lengths = headings.integers(
-        headings.extract(_HEADING, "'HloLiveRange (max N):'")["schedule_length"]
-    ).to_pylist()
-    schedule_at = _find(lines, lines.equal(f"  {_SEQUENCE}"), first, stop, f"'{_SEQUENCE}'")
-    ranges_at = _find(lines, lines.equal(f"  {_RANGES}"), first, stop, f"'{_RANGES}'")
-    is_peak = lines.starting("  Live ranges at ") | lines.starting(_UNBOUNDED)
-    peak_at = _find(lines, is_peak, ranges_at + 1, stop, "'Live ranges at'")
-    # In newer dumps a tree of scopes follows the peak list and repeats it. The tree is skipped.
-    is_listed = lines.starting("    ")
-    is_listed[peak_at] = True
-    others = np.append(np.flatnonzero(~is_listed), len(lines))
-    peak_stop = np.minimum(others[np.searchsorted(others, peak_at)], stop)
-    newer = newer_lines(lines.runs(first + 1, schedule_at))
-    scheduled, sections = _without_newer(lines.runs(schedule_at + 1, ranges_at), _SCHEDULED)
-    schedules = scheduled.bounds(starts)
-    schedule = _schedule(scheduled, schedules)
-    listed, more = _without_newer(lines.runs(ranges_at + 1, peak_at), _RANGE)
-    ranges = _ranges(listed)
-    for number, (length, count) in enumerate(zip(lengths, np.diff(schedules), strict=True)):
-        if count != length:
-            raise DumpError(
-                f"the schedule lists {count} instructions of {length}: dump the program again",
-                int(lines.numbers[ranges_at[number]]),
-            )
-    peak_headings = lines.where(peak_at)
-    is_known = ~peak_headings.starting(_UNBOUNDED)
-    timed = peak_headings.where(is_known)
-    times = timed.integers(timed.extract(_PEAK_HEADING, "'Live ranges at N (peak):'")["peak_time"])
-    known_times = iter(times.to_pylist())
-    peak_times = [next(known_times) if is_one else None for is_one in is_known.tolist()]
-    peaks = lines.runs(peak_at + 1, peak_stop)
-    peak_bounds = peaks.bounds(starts)
-    peak = _peak(peaks, peak_bounds)
-    newer += sections + more + _newer_after(lines.runs(peak_stop, stop))
-    return [
-        LiveRange(*columns, not_understood=newer)
-        for columns in zip(
-            lengths,
-            divided(schedule, schedules),
-            divided(ranges, listed.bounds(starts)),
-            peak_times,
-            divided(peak, peak_bounds),
-            strict=True,
-        )
-    ]
-
-
-def _without_newer(lines: Lines, item: str) -> tuple[Lines, NotUnderstoods]:
-    """A list without the list under another heading that follows it; `item` is its pattern."""
-    if not lines.ending(":").any():
-        return lines, ()
-    is_item = as_numpy(pc.match_substring_regex(lines.text, item))
-    return before_newer_sections(lines, is_item, indented=True)
-
-
-def _newer_after(lines: Lines) -> NotUnderstoods:
-    """The sections after the peak list that are not known."""
-    known = lines.starting(_BREAKDOWN)
-    none = np.zeros(len(lines), bool)
-    found = [
-        before_newer_sections(lines.where(~known), none[~known], indented=indented)[1]
-        for indented in (False, True)
-    ]
-    return found[0] + found[1]
-
-
-def _find(lines: Lines, mask: Mask, first: Positions, stop: Positions, what: str) -> Positions:
-    """The first line of the mask in each of these stretches. Raises DumpError if one has none."""
-    at = np.append(np.flatnonzero(mask), len(lines))
-    found: Positions = at[np.searchsorted(at, first)]
-    for last in stop[found >= stop][:1].tolist():
+def read_live_ranges(lines: Lines) -> LiveRanges:
+    """Read the section of a dump that starts with `HloLiveRange (max N):`. Raises DumpError."""
+    text = lines.text
+    length = _read_number(lines, 0, _HEADING, "'HloLiveRange (max N):'")
+    schedule_start = _find(lines, 1, f"  {_SEQUENCE}", f"'{_SEQUENCE}'")
+    ranges_start = _find(lines, 1, f"  {_RANGES}", f"'{_RANGES}'")
+    peak_start = _find(lines, ranges_start, (_PEAK, _UNBOUNDED), "'Live ranges at'")
+    peak_stop = peak_start + 1
+    while peak_stop < len(text) and text[peak_stop].startswith("    "):
+        peak_stop += 1
+    schedule, newer_lists = _read_list(
+        lines.between(schedule_start + 1, ranges_start),
+        _SCHEDULED,
+        "a scheduled instruction",
+        _read_scheduled,
+    )
+    if len(schedule) != length:
         raise DumpError(
-            f"the file ends before {what}: dump the program again", int(lines.numbers[last - 1])
+            f"the schedule lists {len(schedule)} instructions of {length}: dump the program again",
+            lines.first_number + ranges_start,
         )
-    return found
-
-
-def _schedule(lines: Lines, bounds: Positions) -> pa.Table:
-    found = lines.extract(_SCHEDULED, "a scheduled instruction")
-    time = lines.integers(found["schedule_time"])
-    misplaced = time.to_numpy() != counted(bounds)
-    if misplaced.any():
-        lines.refuse(misplaced, "the schedule's times do not count up from 0")
-    return pa.table({"schedule_time": time, "instruction": found["instruction"]})
-
-
-def _ranges(lines: Lines) -> pa.Table:
-    found = lines.extract(_RANGE, "a live range")
-    start, end = lines.integers(found["start_time"]), lines.integers(found["end_time"])
-    backward = pc.greater(start, end).to_numpy(zero_copy_only=False)
-    if backward.any():
-        lines.refuse(backward, "a live range ends before it starts")
-    return pa.table(
-        {
-            "instruction": found["instruction"],
-            "shape_index": found["shape_index"],
-            "start_time": start,
-            "end_time": end,
-        }
+    ranges, more_newer_lists = _read_list(
+        lines.between(ranges_start + 1, peak_start), _RANGE, "a live range", _read_range
+    )
+    peak_time = None
+    if text[peak_start].startswith(_PEAK):
+        peak_time = _read_number(lines, peak_start, _PEAK_HEADING, "'Live ranges at N (peak):'")
+    peak, _ = _read_list(
+        lines.between(peak_start + 1, peak_stop),
+        _PEAK_VALUE,
+        "a value live at the peak",
+        _read_peak_value,
+    )
+    return LiveRanges(
+        schedule,
+        ranges,
+        peak_time,
+        peak,
+        not_understood=[
+            *newer_lines(lines.between(1, schedule_start)),
+            *newer_lists,
+            *more_newer_lists,
+            # The rest repeats the peak list, in newer dumps as a tree of scopes.
+            *newer_headings(lines.between(peak_stop, len(text)), _BREAKDOWN),
+        ],
     )
 
 
-def _peak(lines: Lines, bounds: Positions) -> pa.Table:
-    found = lines.extract(_PEAK, "a value live at the peak")
-    null = pa.scalar(None, pa.large_string())
-    return pa.table(
-        {
-            "rank": pa.array(counted(bounds)),
-            "instruction": found["instruction"],
-            "shape_index": pc.if_else(
-                pc.equal(found["shape_index"], ""), null, found["shape_index"]
-            ),
-            "size_bytes": lines.integers(found["size_bytes"], most=LARGEST_SIZE),
-        }
-    )
+def _find(lines: Lines, start: int, prefix: str | tuple[str, ...], heading: str) -> int:
+    """Index of the first line from `start` on with a prefix. Raises DumpError if none has it."""
+    for index in range(start, len(lines.text)):
+        if lines.text[index].startswith(prefix):
+            return index
+    raise DumpError(f"the file ends before {heading}: dump the program again", lines.last_number)
+
+
+def _read_number(lines: Lines, index: int, pattern: re.Pattern[str], heading: str) -> int:
+    """The number in a heading. Raises DumpError."""
+    line = lines.text[index]
+    try:
+        match = pattern.fullmatch(line)
+        if match is None:
+            raise DumpError(f"expected {heading}")
+        return read_integer(match[1])
+    except DumpError as problem:
+        raise at_line(problem, line, lines.first_number + index) from None
+
+
+def _read_list(
+    lines: Lines,
+    pattern: re.Pattern[str],
+    noun: str,
+    read_item: Callable[[re.Match[str], int], _Item],
+) -> tuple[list[_Item], list[NotUnderstood]]:
+    """The items of a list, one a line, and the lists with another heading that follow it.
+
+    Args:
+        read_item: makes an item of a match of the pattern and the item's index.
+    """
+    items: list[_Item] = []
+    for index, line in enumerate(lines.text):
+        try:
+            match = pattern.fullmatch(line)
+            if match is not None:
+                items.append(read_item(match, index))
+                continue
+            remaining = lines.between(index, len(lines.text))
+            newer = newer_sections(
+                remaining, lambda line: pattern.fullmatch(line) is not None, indented=True
+            )
+            if not newer:
+                raise DumpError(f"expected {noun}")
+            return items, newer
+        except DumpError as problem:
+            raise at_line(problem, line, lines.first_number + index) from None
+    return items, []
+
+
+def _read_scheduled(match: re.Match[str], index: int) -> str:
+    if read_integer(match[1]) != index:
+        raise DumpError("the schedule's times do not count up from 0")
+    return match[2]
+
+
+def _read_range(match: re.Match[str], index: int) -> LiveRange:
+    instruction, shape_index, start, end = match.groups()
+    start_time, end_time = read_integer(start), read_integer(end)
+    if start_time > end_time:
+        raise DumpError("a live range ends before it starts")
+    return LiveRange(instruction, shape_index, start_time, end_time)
+
+
+def _read_peak_value(match: re.Match[str], index: int) -> PeakValue:
+    instruction, shape_index, size = match.groups()
+    return PeakValue(instruction, shape_index, read_integer(size, LARGEST_SIZE))

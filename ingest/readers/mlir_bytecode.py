@@ -1,35 +1,39 @@
-"""Reader of MLIR's bytecode, of which the body of a Pallas kernel is made.
+"""Reader of MLIR's bytecode, which the body of a Pallas kernel is stored in.
 
-The format is stable and says where each part ends, so what is not needed is passed over:
-https://mlir.llvm.org/docs/BytecodeFormat/. A kernel is some KiB, and its bytes are read one by one.
+The format is stable and states the size of each part, so parts that are not needed are skipped:
+https://mlir.llvm.org/docs/BytecodeFormat/. A kernel has some KiB, which are read byte by byte.
+jaxlib's own reader does not return for some damaged bytecode, so it is not used.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain
-from itertools import count as count_from
-from typing import NamedTuple, TypeAlias
+from itertools import chain, count
+from typing import Final, NamedTuple, TypeAlias
 
-MAGIC = b"ML\xefR"
+_MAGIC: Final = b"ML\xefR"
+# JAX asks MLIR for this version, which every later one can read.
+_VERSION: Final = 0
 _STRINGS, _DIALECTS, _VALUES, _OFFSETS, _IR = range(5)
-# The versions that brought versions of dialects, sections of their own for regions, orders of uses,
-# arguments without locations, and properties beside attributes. JAX writes version 0.
-_VERSIONED_DIALECTS, _LAZY, _USE_LISTS, _ELIDED_LOCATIONS, _PROPERTIES = 1, 2, 3, 4, 5
 
 # The kinds of attributes and types of the dialect `builtin`.
 _ARRAY, _DICTIONARY, _STRING, _, _SYMBOL, _, _TYPE, _, _INTEGER = range(9)
-_DENSE_ARRAY = 17
+_DENSE_ARRAY: Final = 17
 _INTEGER_TYPE, _INDEX_TYPE, _FUNCTION_TYPE = range(3)
-_FLOATS = {3: "bf16", 4: "f16", 5: "f32", 6: "f64"}
-_MEMREF, _MEMREF_IN_SPACE = 10, 11
-_DYNAMIC = -(2**63)
+_FLOATS: Final = {3: "bf16", 4: "f16", 5: "f32", 6: "f64"}
+_MEMREF: Final = 10
+_MEMREF_IN_SPACE: Final = 11
+_DYNAMIC: Final = -(2**63)
+
+# The parts of an operation that its mask says are there.
+_HAS_ATTRIBUTES, _HAS_RESULTS, _HAS_OPERANDS, _HAS_SUCCESSORS, _HAS_REGIONS = (
+    1 << bit for bit in range(5)
+)
 
 Value: TypeAlias = "int | str | tuple[Value, ...] | dict[str, Value] | Memref | Signature | None"
 
 
 class Memref(NamedTuple):
-    """An array in memory; of a dynamic dimension the size is None."""
+    """An array in memory; a dynamic dimension's size is None."""
 
     shape: tuple[int | None, ...]
     element: str
@@ -46,7 +50,10 @@ class Signature(NamedTuple):
 class Operation:
     """An operation, with those in its regions.
 
-    operands and results are numbers of values. arguments: those that its first region takes.
+    Attributes:
+        operands, results: numbers of values.
+        types: of the results.
+        arguments: the values that its first region takes.
     """
 
     name: str
@@ -69,12 +76,33 @@ class Operation:
             yield from inner.walk()
 
 
+def read_bytecode(content: bytes) -> tuple[Operation, ...]:
+    """The operations of a module in bytecode, in order. Raises ValueError."""
+    try:
+        data = _Bytes(content)
+        if data.take(len(_MAGIC)) != _MAGIC:
+            raise ValueError("this is no MLIR bytecode")
+        if data.number() != _VERSION:
+            raise ValueError("the bytecode is of a newer version")
+        data.text()
+        sections: dict[int, _Bytes] = {}
+        while data:
+            kind, section = data.section()
+            sections[kind] = section
+        return _ModuleReader(sections).read_block(sections[_IR], [], count())[1]
+    except (LookupError, TypeError, ArithmeticError, RecursionError) as error:
+        raise ValueError(f"the bytecode is damaged: {error!r}") from None
+
+
 class _Bytes:
-    """Bytes that are read from front to back. Raises IndexError and ValueError at nonsense."""
+    """Bytes that are read from front to back. Raises IndexError and ValueError for damage."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.at = 0
+
+    def __bool__(self) -> bool:
+        return self.at < len(self.content)
 
     def byte(self) -> int:
         value = self.content[self.at]
@@ -88,153 +116,122 @@ class _Bytes:
         return self.content[self.at - size : self.at]
 
     def number(self) -> int:
-        """A number, whose first byte says by its low zero bits how many bytes follow."""
+        """A number; the low zero bits of its first byte are the number of bytes that follow."""
         first = self.byte()
         if first & 1:
             return first >> 1
         if first == 0:
             return int.from_bytes(self.take(8), "little")
-        more = (first & -first).bit_length() - 1
-        return (first | int.from_bytes(self.take(more), "little") << 8) >> (more + 1)
+        following = (first & -first).bit_length() - 1
+        return (first | int.from_bytes(self.take(following), "little") << 8) >> (following + 1)
 
     def signed(self) -> int:
         value = self.number()
         return (value >> 1) ^ -(value & 1)
 
     def numbers(self) -> tuple[int, ...]:
-        return tuple(self.number() for _ in range(self.number()))
+        """A list of numbers after its length."""
+        return tuple([self.number() for _ in range(self.number())])
 
     def text(self) -> str:
+        """A text that ends with a byte 0."""
         end = self.content.index(0, self.at)
         content = self.take(end - self.at)
         self.at += 1
         return content.decode()
 
     def section(self) -> tuple[int, "_Bytes"]:
+        """The kind and the content of a section."""
         kind, size = self.byte(), self.number()
         if kind & 0x80:
             alignment = self.number()
             self.at += -self.at % alignment
         return kind & 0x7F, _Bytes(self.take(size))
 
-    def __bool__(self) -> bool:
-        return self.at < len(self.content)
+
+class _Entry(NamedTuple):
+    """An attribute or a type; one that is not encoded is a text."""
+
+    dialect: str
+    is_encoded: bool
+    content: bytes
 
 
-class Bytecode:
-    """A module in MLIR's bytecode."""
+class _ModuleReader:
+    """Reads a module's operations.
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self._version = 0
-        self._sections: dict[int, _Bytes] = {}
-        self._known: dict[tuple[bool, int], Value] = {}
-        self._values = 0
+    Attributes:
+        operation_names: by number, with the dialect: `arith.addi`.
+        attributes, types: by number, decoded when an operation first names them.
+    """
 
-    def operations(self) -> tuple[Operation, ...]:
-        """The operations of the module, in order. Raises ValueError."""
-        try:
-            data = _Bytes(self._content)
-            if data.take(len(MAGIC)) != MAGIC:
-                raise ValueError("this is no MLIR bytecode")
-            self._version = data.number()
-            data.text()
-            while data:
-                kind, section = data.section()
-                self._sections[kind] = section
-            return self._block(_Bytes(self._sections[_IR].content), [], iter(()))[1]
-        except (LookupError, TypeError, StopIteration, RecursionError) as error:
-            raise ValueError(f"the bytecode is damaged: {error!r}") from None
-
-    @cached_property
-    def _strings(self) -> list[str]:
-        data = self._sections[_STRINGS]
-        sizes = data.numbers()
+    def __init__(self, sections: dict[int, _Bytes]) -> None:
+        sizes = sections[_STRINGS].numbers()
         # The sizes are of the last string first.
-        return [data.take(size)[:-1].decode() for size in reversed(sizes)]
-
-    @cached_property
-    def _names(self) -> tuple[list[str], list[str]]:
-        """The dialects, and the operations' names."""
-        data = self._sections[_DIALECTS]
-        dialects = []
-        for _ in range(data.number()):
-            number = data.number()
-            if self._version >= _VERSIONED_DIALECTS:
-                if number & 1:
-                    data.section()
-                number >>= 1
-            dialects.append(self._strings[number])
-        if self._version >= _ELIDED_LOCATIONS:
-            data.number()
-        names = []
+        self.strings = [sections[_STRINGS].take(size)[:-1].decode() for size in reversed(sizes)]
+        data = sections[_DIALECTS]
+        dialects = [self.strings[number] for number in data.numbers()]
+        self.operation_names: list[str] = []
         while data:
             dialect = dialects[data.number()]
-            for number in data.numbers():
-                name = self._strings[number >> (self._version >= _PROPERTIES)]
-                names.append(f"{dialect}.{name}")
-        return dialects, names
+            self.operation_names += [f"{dialect}.{self.strings[name]}" for name in data.numbers()]
+        offsets, contents = sections[_OFFSETS], sections[_VALUES]
+        attribute_count, type_count = offsets.number(), offsets.number()
+        entries: list[_Entry] = []
+        while len(entries) < attribute_count + type_count:
+            dialect = dialects[offsets.number()]
+            for number in offsets.numbers():
+                entries.append(_Entry(dialect, bool(number & 1), contents.take(number >> 1)))
+        self.attribute_entries = entries[:attribute_count]
+        self.type_entries = entries[attribute_count:]
+        self.attributes: dict[int, Value] = {}
+        self.types: dict[int, Value] = {}
+        self.value_count = 0
 
-    @cached_property
-    def _entries(self) -> tuple[list[tuple[str, bool, bytes]], int]:
-        """The attributes and after them the types: dialect, whether encoded, bytes; how many are
-        attributes.
-        """
-        data, content = self._sections[_OFFSETS], self._sections[_VALUES]
-        attributes, types = data.number(), data.number()
-        entries: list[tuple[str, bool, bytes]] = []
-        while len(entries) < attributes + types:
-            dialect = self._names[0][data.number()]
-            for number in data.numbers():
-                entries.append((dialect, bool(number & 1), content.take(number >> 1)))
-        return entries, attributes
+    def attribute(self, number: int) -> Value:
+        """An attribute; None for one that is not understood."""
+        if number not in self.attributes:
+            entry = self.attribute_entries[number]
+            self.attributes[number] = self._decode(entry, self._builtin_attribute)
+        return self.attributes[number]
 
-    def _attribute(self, index: int) -> Value:
-        return self._value(index, is_type=False)
+    def type(self, number: int) -> Value:
+        """A type; None for one that is not understood."""
+        if number not in self.types:
+            self.types[number] = self._decode(self.type_entries[number], self._builtin_type)
+        return self.types[number]
 
-    def _type(self, index: int) -> Value:
-        return self._value(index, is_type=True)
-
-    def _value(self, index: int, *, is_type: bool) -> Value:
-        key = is_type, index
-        if key not in self._known:
-            entries, attributes = self._entries
-            dialect, is_encoded, content = entries[index + attributes * is_type]
-            data = _Bytes(content)
-            if not is_encoded:
-                self._known[key] = data.text()
-            elif dialect == "builtin":
-                read = self._builtin_type if is_type else self._builtin_attribute
-                self._known[key] = read(data)
-            else:
-                self._known[key] = None
-        return self._known[key]
+    def _decode(self, entry: _Entry, decode_builtin: Callable[[_Bytes], Value]) -> Value:
+        data = _Bytes(entry.content)
+        if not entry.is_encoded:
+            return data.text()
+        return decode_builtin(data) if entry.dialect == "builtin" else None
 
     def _builtin_attribute(self, data: _Bytes) -> Value:
         code = data.number()
         if code == _ARRAY:
-            return tuple(map(self._attribute, data.numbers()))
+            return tuple(map(self.attribute, data.numbers()))
         if code == _DICTIONARY:
             pairs = [(data.number(), data.number()) for _ in range(data.number())]
-            return {str(self._attribute(name)): self._attribute(of) for name, of in pairs}
+            return {str(self.attribute(name)): self.attribute(value) for name, value in pairs}
         if code == _STRING:
-            return self._strings[data.number()]
+            return self.strings[data.number()]
         if code == _SYMBOL:
-            return self._attribute(data.number())
+            return self.attribute(data.number())
         if code == _TYPE:
-            return self._type(data.number())
+            return self.type(data.number())
         if code == _INTEGER:
-            kind = self._type(data.number())
-            is_short = isinstance(kind, str) and kind[1:].isdigit() and int(kind[1:]) <= 8
+            type_ = self.type(data.number())
+            is_short = isinstance(type_, str) and type_[1:].isdigit() and int(type_[1:]) <= 8
             return data.byte() if is_short else data.signed()
         if code == _DENSE_ARRAY:
             data.number()
-            count = data.number()
+            length = data.number()
             content = data.take(data.number())
-            width = len(content) // count if count else 1
+            width = len(content) // length if length else 1
             starts = range(0, len(content), width)
             return tuple(
-                int.from_bytes(content[at : at + width], "little", signed=True) for at in starts
+                [int.from_bytes(content[at : at + width], "little", signed=True) for at in starts]
             )
         return None
 
@@ -245,83 +242,72 @@ class Bytecode:
         if code == _INDEX_TYPE:
             return "index"
         if code == _FUNCTION_TYPE:
-            return Signature(tuple(map(self._type, data.numbers())))
+            return Signature(tuple(map(self.type, data.numbers())))
         if code in (_MEMREF, _MEMREF_IN_SPACE):
-            space = self._attribute(data.number()) if code == _MEMREF_IN_SPACE else ""
+            space = self.attribute(data.number()) if code == _MEMREF_IN_SPACE else ""
             sizes = [data.signed() for _ in range(data.number())]
-            shape = tuple(None if size == _DYNAMIC else size for size in sizes)
-            return Memref(shape, str(self._type(data.number())), str(space))
+            shape = tuple([None if size == _DYNAMIC else size for size in sizes])
+            return Memref(shape, str(self.type(data.number())), str(space))
         return _FLOATS.get(code)
 
-    def _region(self, data: _Bytes, scope: list[int]) -> tuple[range, tuple[Operation, ...]]:
-        """A region: the numbers of the first block's arguments, and its operations.
+    def read_block(
+        self, data: _Bytes, scope: list[int], values: Iterator[int]
+    ) -> tuple[int, tuple[Operation, ...]]:
+        """A block: the number of its arguments, and its operations.
 
-        scope: the numbers of the values that are seen here, in the places that operands name. All
-        values of a region have places before those of regions within.
+        Args:
+            scope: the visible values, at the places that operands name.
+            values: the numbers of the region's values, which its blocks define in order.
+        """
+        head = data.number()
+        arguments = data.number() if head & 1 else 0
+        for _ in range(arguments):
+            data.number()  # type
+            data.number()  # location
+            next(values)
+        operations = [self._read_operation(data, scope, values) for _ in range(head >> 1)]
+        return arguments, tuple(operations)
+
+    def _read_region(self, data: _Bytes, scope: list[int]) -> tuple[range, tuple[Operation, ...]]:
+        """A region: the first block's arguments, and its operations.
+
+        All values of a region have places in the scope before those of regions within.
         """
         blocks = data.number()
         if not blocks:
             return range(0), ()
-        outer, count = len(scope), data.number()
-        if count > len(data.content):
+        outer_size, new_values = len(scope), data.number()
+        if new_values > len(data.content):
             raise ValueError("a region has more values than bytes")
-        first = self._values
-        self._values += count
-        scope += range(first, self._values)
-        following = count_from(first)
-        parts = [self._block(data, scope, following) for _ in range(blocks)]
-        del scope[outer:]
+        first = self.value_count
+        self.value_count += new_values
+        scope += range(first, self.value_count)
+        values = count(first)
+        parts = [self.read_block(data, scope, values) for _ in range(blocks)]
+        del scope[outer_size:]
         arguments = range(first, first + parts[0][0])
-        return arguments, tuple(operation for _, inner in parts for operation in inner)
+        return arguments, tuple(chain.from_iterable([operations for _, operations in parts]))
 
-    def _block(
-        self, data: _Bytes, scope: list[int], following: Iterator[int]
-    ) -> tuple[int, tuple[Operation, ...]]:
-        head = data.number()
-        arguments = 0
-        if head & 1:
-            arguments = data.number()
-            for _ in range(arguments):
-                kind = data.number()
-                if self._version < _ELIDED_LOCATIONS or kind & 1:
-                    data.number()
-                next(following)
-            if self._version >= _USE_LISTS and data.byte():
-                self._pass_use_lists(data, arguments)
-        operations = [self._operation(data, scope, following) for _ in range(head >> 1)]
-        return arguments, tuple(operations)
-
-    def _pass_use_lists(self, data: _Bytes, values: int) -> None:
-        """Pass over the orders of uses, which nobody needs here."""
-        for _ in range(data.number() if values > 1 else bool(values)):
-            if values > 1:
-                data.number()
-            for _ in range(data.number() >> 1):
-                data.number()
-
-    def _operation(self, data: _Bytes, scope: list[int], following: Iterator[int]) -> Operation:
-        name = self._names[1][data.number()]
+    def _read_operation(self, data: _Bytes, scope: list[int], values: Iterator[int]) -> Operation:
+        name = self.operation_names[data.number()]
         mask = data.byte()
-        data.number()
-        attributes = self._attribute(data.number()) if mask & 1 else {}
-        if mask & 0x40:
-            data.number()
-        types = tuple(map(self._type, data.numbers())) if mask & 2 else ()
-        results = tuple(next(following) for _ in types)
-        operands = tuple(scope[place] for place in data.numbers()) if mask & 4 else ()
-        if mask & 8:
+        data.number()  # location
+        attributes = self.attribute(data.number()) if mask & _HAS_ATTRIBUTES else {}
+        types = tuple(map(self.type, data.numbers())) if mask & _HAS_RESULTS else ()
+        results = tuple([next(values) for _ in types])
+        places = data.numbers() if mask & _HAS_OPERANDS else ()
+        operands = tuple([scope[place] for place in places])
+        if mask & _HAS_SUCCESSORS:
             data.numbers()
-        if mask & 0x20:
-            self._pass_use_lists(data, len(types))
         arguments = range(0)
         regions: list[tuple[Operation, ...]] = []
-        if mask & 0x10:
+        if mask & _HAS_REGIONS:
             head = data.number()
-            for _ in range(head >> 1):
-                is_isolated = head & 1
-                inner = data.section()[1] if is_isolated and self._version >= _LAZY else data
-                taken, operations = self._region(inner, [] if is_isolated else scope)
-                arguments = arguments if regions else taken
+            for number in range(head >> 1):
+                # The operations of an isolated region name none of the outer values.
+                region_scope = [] if head & 1 else scope
+                region_arguments, operations = self._read_region(data, region_scope)
+                arguments = arguments if number else region_arguments
                 regions.append(operations)
         return Operation(
             name,

@@ -1,175 +1,168 @@
-"""Reader of a Pallas kernel for TPU: its module of Mosaic, in the backend_config of a custom-call.
+"""Reader of a Pallas kernel for TPU: its Mosaic module in the backend_config of a custom call.
 
-A kernel's function takes its grid's indices, arrays of numbers that are there before it starts,
-its blocks, and its scratch. `window_params` has an entry for each block, `iteration_bounds` is the
-grid, and functions of their own say which block a step works on.
+The arguments of a kernel's function are its grid's indices, prefetched scalars, its blocks, and
+its scratch. The attribute `window_params` has an entry for each block, `iteration_bounds` is the
+grid, and a function for each block computes which part of the array a step works on.
 """
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from functools import cache
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import lru_cache
+from math import prod
 from operator import eq, ge, gt, le, lt, ne
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from ...schema.arrow import module_schema
-from ...xla.columns.parts import SPACES
 from ...xla.kernels import element_type, tiled_shape
-from .mlir_bytecode import Bytecode, Memref, Operation, Signature, Value
+from .mlir_bytecode import Memref, Operation, Signature, Value, read_bytecode
 
 # In the JSON of a backend_config: bytecode in base64.
-BODY = '"TUzvU'
-_BODY = r'"body": ?"(?P<body>TUzvU[A-Za-z0-9+/=]+)"'
+_BODY: Final = re.compile(r'"body": ?"(TUzvU[A-Za-z0-9+/=]+)"')
+# Mosaic's names of memory spaces that are our names, too.
+_SPACES: Final = frozenset(("hbm", "host", "vmem", "smem", "cmem"))
+_LOADS: Final = ("load", "vector_load", "strided_load")
+_STORES: Final = ("store", "vector_store", "strided_store")
+_COMPARISONS: Final[dict[Value, Callable[[int, int], bool]]] = {
+    0: eq, 1: ne, 2: lt, 3: le, 4: gt, 5: ge,
+}  # fmt: skip
 
 
-class KernelPart(NamedTuple):
+class KernelArray(NamedTuple):
     """An array that a kernel keeps on chip.
 
-    kind: prefetched, block, scratch, allocation or semaphore. operand: of a block the operand's
-    number, where results count on after the operands; else None.
+    Attributes:
+        kind: prefetched, block, scratch, allocation or semaphore.
+        space: the memory space; None for an array that stays where XLA allocated it.
+        buffers: 2 for a block that is copied while the kernel computes, 0 for an array that needs
+            no memory, otherwise 1.
+        operand: the number of the operand that a block is part of, where results count on after
+            the operands; None for other kinds.
     """
 
     kind: str
     space: str | None
     shape: str
-    buffers: int
+    buffers: int = 1
     operand: int | None = None
 
 
-def kernel_parts(instructions: pa.Array, configs: pa.Array) -> pa.Table:
-    """What the kernels of custom-calls keep on chip, by their backend_configs.
+def kernel_arrays(config: str) -> tuple[KernelArray, ...]:
+    """The arrays that the kernel in a backend_config keeps on chip.
 
-    Columns: instruction, part, kind, space, shape, buffers and operand, as in `KernelPart`.
-    A kernel that is not understood has no rows.
+    Empty without a kernel, and for one that is damaged or not understood.
     """
-    found = pc.extract_regex(configs, pattern=_BODY)
-    rows = [
-        (instruction, number, *part)
-        for instruction, body in zip(
-            instructions.to_pylist(), pc.struct_field(found, "body").to_pylist(), strict=True
-        )
-        if body is not None
-        for number, part in enumerate(_parts(body))
-    ]
-    if not rows:
-        return _columns().empty_table()
-    columns = zip(*rows, strict=True)
-    return pa.table(
-        [pa.array(column, of.type) for of, column in zip(_columns(), columns, strict=True)],
-        _columns(),
-    )
+    body = _BODY.search(config) if '"TUzvU' in config else None
+    return () if body is None else _arrays_of_body(body[1])
 
 
-@cache
-def _columns() -> pa.Schema:
-    types = {"instruction": pa.large_string(), "operand": pa.int32()}
-    types |= {field.name: field.type for field in module_schema("kernel_parts")}
-    names = ("instruction", "part", *KernelPart._fields)
-    return pa.schema([(name, types[name]) for name in names])
-
-
-# Layers that were unrolled have the same kernel.
-@cache
-def _parts(body: str) -> tuple[KernelPart, ...]:
+# Unrolled layers have the same kernel.
+@lru_cache(maxsize=1000)
+def _arrays_of_body(body: str) -> tuple[KernelArray, ...]:
     try:
-        return tuple(_parts_of(Bytecode(base64.b64decode(body)).operations()))
+        module = read_bytecode(base64.b64decode(body))
+        functions = {
+            str(function.attributes.get("sym_name")): function
+            for operation in module
+            for function in operation.body
+        }
+        kernel, *_ = functions.values()
+        return tuple(_arrays_of_kernel(kernel, functions))
     except (ValueError, LookupError, TypeError, RecursionError):
         return ()
 
 
-def _parts_of(module: Sequence[Operation]) -> Iterator[KernelPart]:
-    """The parts of a kernel. Raises ValueError, LookupError or TypeError for one not understood."""
-    functions = {
-        str(function.attributes.get("sym_name")): function
-        for operation in module
-        for function in operation.body
-    }
-    kernel, *_ = functions.values()
+def _arrays_of_kernel(kernel: Operation, functions: Mapping[str, Operation]) -> list[KernelArray]:
+    """The arguments of a kernel's function and the arrays that it allocates.
+
+    Raises ValueError, LookupError or TypeError for a kernel that is not understood.
+    """
     signature = kernel.attributes["function_type"]
-    if not isinstance(signature, Signature):
-        raise TypeError("the kernel's function has no type")
-    grid = _numbers(kernel.attributes.get("iteration_bounds", ()))
     windows = kernel.attributes.get("window_params", ())
-    prefetched = _number(kernel.attributes.get("scalar_prefetch", 0))
-    arguments = signature.arguments[len(grid) :]
-    dynamic = sum(bound < 0 for bound in grid)
+    if not isinstance(signature, Signature) or not isinstance(windows, tuple):
+        raise TypeError("the kernel's function has no type or no list of blocks")
+    grid = _integers(kernel.attributes.get("iteration_bounds", ()))
+    prefetched = _integer(kernel.attributes.get("scalar_prefetch", 0))
+    types = signature.arguments[len(grid) :]
+    first_scratch = len(types) - _integer(kernel.attributes.get("scratch_operands", 0))
+    # The arguments of a block's function that differ between steps: indices and scalars.
     varying = {axis for axis, bound in enumerate(grid) if bound != 1}
-    varying |= set(range(len(grid), len(grid) + prefetched))
-    if not isinstance(windows, tuple):
-        raise TypeError("the kernel's blocks are no list")
-    given = kernel.arguments
-    needed = _needed_arrays(kernel, {given[axis] for axis, bound in enumerate(grid) if bound == 1})
-    scratch = len(arguments) - _number(kernel.attributes.get("scratch_operands", 0))
-    for number, argument in enumerate(arguments):
-        window = number - prefetched
-        if window < 0:
-            yield _part("prefetched", argument)
-        elif number >= scratch:
-            yield _part("scratch", argument, int(given[len(grid) + number] in needed))
+    varying |= set(range(len(grid), len(grid) + min(prefetched, len(types))))
+    # The bounds of a dynamic grid are the first operands.
+    first_operand = sum(bound < 0 for bound in grid)
+    constant_indices = {kernel.arguments[axis] for axis, bound in enumerate(grid) if bound == 1}
+    in_memory = _arrays_in_memory(kernel, constant_indices)
+    arrays: list[KernelArray] = []
+    for number, type_ in enumerate(types):
+        if number < prefetched:
+            arrays.append(_array("prefetched", type_))
+        elif number >= first_scratch:
+            value = kernel.arguments[len(grid) + number]
+            arrays.append(_array("scratch", type_, int(value in in_memory)))
         else:
-            # Without a grid the arrays are in VMEM as a whole.
-            params = windows[window] if windows else {}
-            if not isinstance(params, Mapping):
+            # Without a grid the whole arrays are in VMEM.
+            window = windows[number - prefetched] if windows else {}
+            if not isinstance(window, Mapping):
                 raise TypeError("a block has no parameters")
-            transform = functions.get(str(params.get("transform_indices")))
-            buffers = _buffers(params, transform, varying)
-            yield _part("block", argument, buffers, dynamic + number)
-    for array, allocated in _allocated(kernel):
-        yield _part("allocation", allocated, int(array in needed))
+            index_function = functions.get(str(window.get("transform_indices")))
+            buffers = _block_buffers(window, index_function, varying)
+            arrays.append(_array("block", type_, buffers, first_operand + number))
+    for value, type_ in _allocations(kernel):
+        arrays.append(_array("allocation", type_, int(value in in_memory)))
+    return arrays
 
 
-def _part(kind: str, argument: Value, buffers: int = 1, operand: int | None = None) -> KernelPart:
-    if not isinstance(argument, Memref):
-        raise TypeError("the kernel takes more than arrays")
-    space = _space_of(argument)
+def _array(kind: str, type_: Value, buffers: int = 1, operand: int | None = None) -> KernelArray:
+    if not isinstance(type_, Memref):
+        raise TypeError("an argument of the kernel is no array")
+    space = _memory_space(type_)
     if space == "sflag":
         kind, buffers = "semaphore", 1
-    element = element_type(argument.element)
-    shape = tiled_shape(element, argument.shape) if space == "vmem" else _plain(element, argument)
-    return KernelPart(kind, space, shape, buffers, operand)
+    element = element_type(type_.element)
+    if space == "vmem":
+        shape = tiled_shape(element, type_.shape)
+    else:
+        shape = f"{element}[{','.join(['?' if s is None else str(s) for s in type_.shape])}]"
+    return KernelArray(kind, space, shape, buffers, operand)
 
 
-def _space_of(array: Memref) -> str | None:
-    """The memory space of SPACES; None of an array that stays where XLA has it."""
+def _memory_space(array: Memref) -> str | None:
+    """The memory space of `#tpu.memory_space<vmem>`; None if XLA's allocation is used."""
     name = array.space.partition("<")[2].partition(">")[0]
     if name in ("", "any"):
         return None
     if name == "semaphore_mem":
         return "sflag"
-    return name if name in SPACES else "other"
+    return name if name in _SPACES else "other"
 
 
-def _plain(element: str, array: Memref) -> str:
-    return f"{element}[{','.join('?' if size is None else str(size) for size in array.shape)}]"
+def _block_buffers(
+    window: Mapping[str, Value], index_function: Operation | None, varying: Set[int]
+) -> int:
+    """The number of a block's buffers: two, to copy the next block during the computation.
 
+    One if the kernel asks for it, or if all steps work on the same part of the array.
 
-def _buffers(params: Mapping[str, Value], transform: Operation | None, varying: set[int]) -> int:
-    """How many buffers a block has: two, to copy the next one while it computes.
-
-    One, if it asks for one, or if all steps work on the same block.
+    Args:
+        index_function: computes the part that a step works on.
+        varying: its arguments, by number, that differ between steps.
     """
-    mode = str(params.get("pipeline_mode", ""))
-    if "synchronous" in mode or transform is None:
+    if "synchronous" in str(window.get("pipeline_mode", "")) or index_function is None:
         return 1
-    depends = {argument: at in varying for at, argument in enumerate(transform.arguments)}
-    for operation in transform.walk():
-        if operation is not transform:
-            # A load from prefetched numbers depends on its place; a return has no results.
-            is_varying = any(depends.get(operand, True) for operand in operation.operands)
-            depends |= dict.fromkeys(operation.results, is_varying)
-    returned = [inner for inner in transform.body if inner.name.endswith("return")]
-    if not any(depends.get(operand, True) for inner in returned for operand in inner.operands):
-        return 1
-    return 2
+    is_varying = {value: n in varying for n, value in enumerate(index_function.arguments)}
+    for operation in index_function.walk():
+        if operation is not index_function:
+            # A load from prefetched scalars varies with its index.
+            result = any(is_varying.get(operand, True) for operand in operation.operands)
+            is_varying |= dict.fromkeys(operation.results, result)
+            if operation.name.endswith("return") and result:
+                return 2
+    return 1
 
 
-def _allocated(operation: Operation) -> list[tuple[int, Value]]:
-    """The arrays that an operation's body allocates, with their numbers: those there at once.
+def _allocations(operation: Operation) -> list[tuple[int, Value]]:
+    """The values and types of the arrays that an operation's body allocates at the same time.
 
-    Of regions beside each other, which may share memory, those of the region that has the most.
+    Nested regions of one body may share memory: only the one with the most elements counts.
     """
     arrays: list[tuple[int, Value]] = []
     largest: list[tuple[int, Value]] = []
@@ -177,106 +170,85 @@ def _allocated(operation: Operation) -> list[tuple[int, Value]]:
         if inner.name.rpartition(".")[2] in ("alloca", "sem_alloc"):
             arrays += zip(inner.results, inner.types, strict=True)
         else:
-            within = _allocated(inner)
-            if _elements(within) > _elements(largest):
-                largest = within
+            nested = _allocations(inner)
+            if _element_count(nested) > _element_count(largest):
+                largest = nested
     return arrays + largest
 
 
-def _elements(arrays: Sequence[tuple[int, Value]]) -> int:
-    total = 0
-    for _, array in arrays:
-        if isinstance(array, Memref):
-            size = 1
-            for dimension in array.shape:
-                size *= dimension or 0
-            total += size
-    return total
+def _element_count(arrays: Sequence[tuple[int, Value]]) -> int:
+    return sum(
+        [
+            prod([size or 0 for size in type_.shape])
+            for _, type_ in arrays
+            if isinstance(type_, Memref)
+        ]
+    )
 
 
-# Scratch that each step writes before it reads it, for example a sum over a grid of one step,
-# Mosaic keeps in registers, so that it takes no VMEM. Not so in loops and under conditions.
+def _arrays_in_memory(kernel: Operation, constant_indices: Set[int]) -> set[int]:
+    """The arrays that a kernel reads before it writes them, or passes to another operation.
 
+    Mosaic keeps scratch in registers if each step writes it before reading it, for example a sum
+    over a grid of one step. In a loop or under a condition it does not.
 
-def _needed_arrays(kernel: Operation, single: Set[int]) -> set[int]:
-    """The numbers of the arrays that a kernel reads before it writes them, or hands on.
-
-    single: the numbers of the grid's indices that are always 0.
+    Args:
+        constant_indices: the grid's indices that are always 0.
     """
-    scan = _Scan(live=_live_values(kernel), known=dict.fromkeys(single, 0))
-    scan.read(kernel.body)
-    return scan.needed
-
-
-def _live_values(kernel: Operation) -> set[int]:
-    """The values that something with an effect depends on. Mosaic loads what is not used."""
+    # Mosaic drops loads whose results have no effect.
     live: set[int] = set()
     for operation in reversed([*kernel.walk()]):
         if not operation.results or operation.body or not live.isdisjoint(operation.results):
             live.update(operation.operands)
-    return live
+    in_memory: set[int] = set()
+    written: set[int] = set()
+    constants = dict.fromkeys(constant_indices, 0)
+    operations = list(reversed(kernel.body))
+    while operations:
+        operation = operations.pop()
+        name = operation.name.rpartition(".")[2]
+        operands = operation.operands
+        condition = constants.get(operands[0]) if name == "if" else None
+        if condition is not None:
+            taken = operation.regions[0 if condition else -1]
+            operations += reversed(taken)
+        elif operation.body:
+            for inner in operation.walk():
+                in_memory.update(inner.operands)
+        elif name in _STORES:
+            written.add(operands[1])
+        elif name not in _LOADS:
+            in_memory.update(operands)
+            result = _folded(operation, name, constants)
+            if result is not None:
+                constants[operation.results[0]] = result
+        elif not live.isdisjoint(operation.results) and operands[0] not in written:
+            in_memory.add(operands[0])
+    return in_memory
 
 
-@dataclass
-class _Scan:
-    """A pass over a kernel's operations.
-
-    known: values that are the same number in each step; written: arrays that are written by now;
-    needed: those that are read before, or in a loop or under a condition, or handed on.
-    """
-
-    live: Set[int]
-    known: dict[int, int]
-    written: set[int] = field(default_factory=set)
-    needed: set[int] = field(default_factory=set)
-
-    def read(self, operations: Sequence[Operation]) -> None:
-        """Take operations that each step runs, in their order."""
-        for operation in operations:
-            name = operation.name.rpartition(".")[2]
-            operands = operation.operands
-            if name == "if" and (taken := self.known.get(operands[0])) is not None:
-                self.read(operation.regions[0 if taken else -1])
-            elif operation.body:
-                for inner in operation.walk():
-                    self.needed.update(inner.operands)
-            elif name in _STORES:
-                self.written.add(operands[1])
-            elif name not in _LOADS:
-                self.needed.update(operands)
-                self._fold(operation, name)
-            elif not self.live.isdisjoint(operation.results) and operands[0] not in self.written:
-                self.needed.add(operands[0])
-
-    def _fold(self, operation: Operation, name: str) -> None:
-        """Note the result of an operation on numbers that are known."""
-        value = operation.attributes.get("value")
-        given = [self.known.get(operand) for operand in operation.operands]
-        if name == "constant" and isinstance(value, int):
-            self.known[operation.results[0]] = value
-        elif name == "cmpi":
-            compare = _COMPARISONS.get(_number(operation.attributes["predicate"]))
-            left, right = given
-            if compare is not None and left is not None and right is not None:
-                self.known[operation.results[0]] = int(compare(left, right))
-        elif name in ("extui", "index_cast"):
-            (same,) = given
-            if same is not None:
-                self.known[operation.results[0]] = same
+def _folded(operation: Operation, name: str, constants: Mapping[int, int]) -> int | None:
+    """The result of an operation on constants; None if it is not known."""
+    operands = [constants.get(operand) for operand in operation.operands]
+    match name, operands:
+        case "constant", _:
+            value = operation.attributes.get("value")
+            return value if isinstance(value, int) else None
+        case "cmpi", [int(left), int(right)]:
+            compare = _COMPARISONS.get(_integer(operation.attributes["predicate"]))
+            return None if compare is None else int(compare(left, right))
+        case (("extui" | "index_cast"), [int(value)]):
+            return value
+    return None
 
 
-_LOADS = ("load", "vector_load", "strided_load")
-_STORES = ("store", "vector_store", "strided_store")
-_COMPARISONS: dict[int, Callable[[int, int], bool]] = {0: eq, 1: ne, 2: lt, 3: le, 4: gt, 5: ge}
-
-
-def _number(value: Value) -> int:
+def _integer(value: Value) -> int:
     if not isinstance(value, int):
         raise TypeError("a number of the kernel is none")
     return value
 
 
-def _numbers(value: Value) -> tuple[int, ...]:
+def _integers(value: Value) -> tuple[int, ...]:
     if not isinstance(value, tuple):
         raise TypeError("a list of the kernel is none")
-    return tuple(map(_number, value))
+    return tuple(map(_integer, value))

@@ -1,115 +1,98 @@
-"""What a newer XLA may print beside what the readers know: found, named and passed over.
+"""Text of a newer XLA that no reader knows: sections, lines, attributes and element types.
 
-A damaged file must not pass for a newer one. So each function is strict about the form of what
-it passes over, and what is left must still be whole: the readers and the model compare totals.
+The readers pass such text over and list it as NotUnderstood. A corrupt file must not pass for a
+newer one, so each function is strict about the form of the text that it accepts. The rest of the
+file must still be complete: ingest compares the totals of its parts.
 """
 
 import difflib
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import lru_cache
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from ...xla.columns.parts import NotUnderstood, NotUnderstoods
+from ...xla.program import NotUnderstood
 from ...xla.shapes import ELEMENT_BYTES
-from .lines import Lines, Mask, as_numpy, excerpt
+from .lines import Lines, excerpt
 
 # `BufferAssignment stats:` and `HloSomething (max 5):`, but no line of numbers or shapes.
 _HEADING = re.compile(r"[A-Z][A-Za-z0-9 _/().-]*:")
 _SUBHEADING = re.compile(r"  [A-Z][A-Za-z0-9 _/().-]*:")
-_TABLE = re.compile(r"[A-Z][A-Za-z0-9]*(?: [A-Za-z0-9 ]+)?:?")
-_LIKENESS = 0.8
+_SIMILARITY = 0.8
 
 
-def before_newer_sections(
-    body: Lines, known: Mask, *, indented: bool = False
-) -> tuple[Lines, NotUnderstoods]:
-    """The lines before the first section with a heading that is not known, and its headings.
+class NewerNames:
+    """Names that no reader knows, each with the first line that has it."""
 
-    `known` are the lines whose form is known. Where one follows such a heading, the lines stay
-    as they are, because the heading then stands within a section.
+    def __init__(self) -> None:
+        self._first_lines: dict[str, int] = {}
+
+    def add(self, kind: str, name: str, line_number: int) -> None:
+        """Add a name such as `tier`, of a kind such as "attribute of a value"."""
+        self._first_lines.setdefault(f"{kind} {excerpt(name)}", line_number)
+
+    def add_element_type(self, element_type: str | None, line_number: int) -> None:
+        """Add an element type if its size is not known."""
+        if element_type is not None and element_type not in ELEMENT_BYTES:
+            self.add("element type", element_type, line_number)
+
+    def not_understood(self) -> list[NotUnderstood]:
+        """The names in the order in which they were added."""
+        return [NotUnderstood(line, name) for name, line in self._first_lines.items()]
+
+
+def newer_sections(
+    lines: Lines, is_known: Callable[[str], bool], *, indented: bool = False
+) -> list[NotUnderstood]:
+    """The headings of unknown sections, if the lines are nothing but such sections.
+
+    Empty if the first line is not a heading, or if a line of a known form follows: then the
+    heading is within a known section, where it is an error.
+
+    Args:
+        is_known: whether a line has a form that the reader of the known section parses.
+        indented: whether the headings are indented by two spaces.
     """
-    pattern = _SUBHEADING if indented else _HEADING
-    unknown = np.flatnonzero(body.ending(":") & ~known)
-    # Most lines that end so are ` positions:`, so a look at one byte spares reading them.
-    at_first = body.starts[unknown] + (2 if indented else 0)
-    first = body.content[np.minimum(at_first, len(body.content) - 1)]
-    found = [
-        int(at)
-        for at in unknown[(first >= ord("A")) & (first <= ord("Z"))]
-        if pattern.fullmatch(body.between(int(at), int(at) + 1).first())
+    heading = _SUBHEADING if indented else _HEADING
+    if not lines.text or not heading.fullmatch(lines.text[0]):
+        return []
+    sections = []
+    for number, line in enumerate(lines.text, lines.first_number):
+        if is_known(line):
+            return []
+        if line.endswith(":") and heading.fullmatch(line):
+            sections.append(NotUnderstood(number, f"section {excerpt(line.strip())}"))
+    return sections
+
+
+def newer_headings(lines: Lines, known: str) -> list[NotUnderstood]:
+    """The headings of lines that no reader parses, at either indentation.
+
+    Args:
+        known: how a known heading starts.
+    """
+    return [
+        NotUnderstood(number, f"section {excerpt(line.strip())}")
+        for number, line in enumerate(lines.text, lines.first_number)
+        if line.endswith(":")
+        and not line.startswith(known)
+        and (_HEADING.fullmatch(line) or _SUBHEADING.fullmatch(line))
     ]
-    if not found or known[found[0] :].any():
-        return body, ()
-    return body.between(0, found[0]), tuple(
-        NotUnderstood(int(body.numbers[at]), f"section {excerpt(_text(body, at))}") for at in found
-    )
 
 
-def _text(lines: Lines, at: int) -> str:
-    return lines.between(at, at + 1).first().strip()
-
-
-def newer_lines(lines: Lines) -> NotUnderstoods:
-    """Each line that is not blank, where no known XLA prints any."""
-    return tuple(
-        NotUnderstood(int(number), f"line {excerpt(str(text).strip())}")
-        for number, text in zip(lines.numbers, lines.text.to_pylist(), strict=True)
-        if text.strip()
-    )
-
-
-def without_newer_tables(
-    body: Lines, is_open: Mask, is_close: Mask, is_table: Mask, other: Mask
-) -> tuple[Lines, NotUnderstoods]:
-    """HLO text without the tables outside of computations whose headings are not known.
-
-    Such a table, like those of the stack frames (`is_table`), is a heading and the lines below
-    it, up to a blank line, a computation or a known table. Behind the last computation it
-    reaches to the end. `other` are the lines outside of computations whose form is not known.
-    """
-    closes = np.flatnonzero(is_close)
-    last = closes[-1] if len(closes) else len(body)
-    drop = np.zeros(len(body), bool)
-    found = []
-    stops = is_open | is_close | is_table
-    stops[:last] |= body.equal("")[:last]
-    ends = np.append(np.flatnonzero(stops), len(body))
-    first = body.content[body.starts]
-    for at in np.flatnonzero(other & (first >= ord("A")) & (first <= ord("Z"))):
-        if drop[at]:
-            continue
-        text = body.between(int(at), int(at) + 1).first()
-        if not _TABLE.fullmatch(text):
-            continue
-        drop[at : ends[np.searchsorted(ends, at)]] = True
-        found.append(NotUnderstood(int(body.numbers[at]), f"section {excerpt(text)}"))
-    return body.where(~drop), tuple(found)
-
-
-def newer_words(lines: Lines, texts: pa.Array, what: str) -> NotUnderstoods:
-    """Each distinct text once, by its first line; empty texts and nulls are nothing."""
-    texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    some = as_numpy(pc.fill_null(pc.not_equal(texts, ""), False))
-    if not some.any():
-        return ()
-    rows = np.flatnonzero(some)
-    distinct, first = np.unique(texts.filter(pa.array(some)).to_pylist(), return_index=True)
-    return tuple(
-        NotUnderstood(int(lines.numbers[rows[at]]), f"{what} {excerpt(str(text))}")
-        for text, at in zip(distinct, first, strict=True)
-    )
-
-
-def newer_element_types(lines: Lines, element_types: pa.Array) -> NotUnderstoods:
-    """The element types whose size is not known; row k is of line k."""
-    known = pc.is_in(element_types, value_set=pa.array(ELEMENT_BYTES, element_types.type))
-    newer = pc.if_else(known, pa.scalar("", element_types.type), element_types)
-    return newer_words(lines, newer, "element type")
+def newer_lines(lines: Lines) -> list[NotUnderstood]:
+    """All lines that are not blank: no known XLA prints any where these are."""
+    return [
+        NotUnderstood(number, f"line {excerpt(line.strip())}")
+        for number, line in enumerate(lines.text, lines.first_number)
+        if line.strip()
+    ]
 
 
 def resembles(word: str, known: Collection[str]) -> bool:
-    """Whether a word is nearly one that is known: then the text is damaged rather than newer."""
-    return bool(difflib.get_close_matches(word, known, n=1, cutoff=_LIKENESS))
+    """Whether a word is nearly a known one: then it is a corrupt word rather than a new one."""
+    return _resembles(word, tuple(known))
+
+
+@lru_cache(maxsize=10_000)
+def _resembles(word: str, known: tuple[str, ...]) -> bool:
+    return bool(difflib.get_close_matches(word, known, n=1, cutoff=_SIMILARITY))

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...xla.compiler_passes import PassProgram
 from ...xla.errors import DumpError
+from ...xla.pass_programs import PassProgram
+from ...xla.program import NONE, Header, Metadata
 from .hlo_text import (
     COMPUTATION_NAME,
     called_computations,
@@ -19,7 +20,7 @@ from .hlo_text import (
     split_instructions,
     tuple_indices,
 )
-from .lines import Lines, as_numpy, split_lines
+from .line_columns import Lines, as_numpy, split_lines
 
 _SUFFIX = re.compile(r"\.(?:gz|zst)$")
 _NAME = re.compile(
@@ -96,26 +97,40 @@ def _read(lines: Lines, *, is_scheduled: bool) -> PassProgram:
     )
     codes = np.full(len(names), -1, np.int32)
     codes[rows] = distinct.indices.to_numpy()
-    return PassProgram(
-        names=names,
-        opcodes=instructions.opcodes,
-        shapes=instructions.shapes.dictionary_encode(),
-        op_names=pa.DictionaryArray.from_arrays(
-            pa.array(codes, mask=codes < 0), op_names.cast(pa.large_string())
-        ),
-        computation=(np.cumsum(marks.is_open) - 1)[marks.is_instruction],
-        entry=int(entry[0]),
-        is_root=is_root(instructions),
-        tuple_index=pc.fill_null(tuple_indices(instructions), 0).to_numpy().astype(np.int64),
-        users=users[known].astype(np.int64),
-        operands=places[known].astype(np.int64),
-        numbers=operands["operand_number"].combine_chunks().to_numpy()[known].astype(np.int64),
-        elements=elements[known],
-        callers=pc.index_in(calls["instruction"].combine_chunks(), value_set=names)
-        .to_numpy()
-        .astype(np.int64),
-        callees=pc.index_in(calls["computation"].combine_chunks(), value_set=computations)
-        .to_numpy()
-        .astype(np.int64),
-        is_scheduled=is_scheduled,
-    )
+    program = PassProgram()
+    program.header = Header(is_scheduled=is_scheduled)
+    owner = ((np.cumsum(marks.is_open) - 1)[marks.is_instruction]).tolist()
+    opcodes, shapes = instructions.opcodes.to_pylist(), instructions.shapes.to_pylist()
+    lists: list[list[int]] = [[] for _ in owner]
+    for user, place, is_known, element in zip(
+        users.tolist(), places.tolist(), known.tolist(), elements.tolist(), strict=True
+    ):
+        if element >= 0:
+            program.elements[user, len(lists[user])] = element
+        lists[user].append(place if is_known else NONE)
+    texts_of = [*op_names.to_pylist(), None]
+    indices = pc.fill_null(tuple_indices(instructions), 0).to_numpy().tolist()
+    roots = is_root(instructions).tolist()
+    computation_names = computations.to_pylist()
+    for row, name in enumerate(names.to_pylist()):
+        while len(program.computation_names) <= owner[row]:
+            program.add_computation(computation_names[len(program.computation_names)])
+        program.add_instruction(
+            name,
+            opcodes[row],
+            shapes[row],
+            tuple(lists[row]),
+            row,
+            metadata=Metadata(op_name=texts_of[codes[row]]),
+            tuple_index=indices[row],
+        )
+        if roots[row]:
+            program.root[owner[row]] = row
+    program.entry = int(entry[0])
+    callers = pc.index_in(calls["instruction"].combine_chunks(), value_set=names).to_pylist()
+    callees = pc.index_in(calls["computation"].combine_chunks(), value_set=computations)
+    for row, attribute, callee in zip(
+        callers, calls["attribute"].to_pylist(), callees.to_pylist(), strict=True
+    ):
+        program.calls.setdefault(row, []).append((attribute, callee))
+    return program

@@ -3,15 +3,13 @@
 import re
 from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
+from ...xla.parts import BufferAssignment
+from ...xla.program import Unread
+from .buffer_assignment import HEADING, read_allocations
+from .lines import Lines
 
-from ...xla.columns.parts import BufferAssignment, Unread
-from .buffer_assignment import HEADING, read_buffer_assignment
-from .lines import Lines, lines_of
-
-# What stands before a line in a comment, a quotation or a listing.
-_BEFORE = r"[^A-Za-z0-9<\n]*"
+# Characters before a line in a comment, a quotation or a listing.
+_PREFIX = r"[^A-Za-z0-9<\n]*"
 _SHAPE = r"\|?(?P<{}>(?:[a-z][a-z0-9]*\[[^\]|]*\]|\([^|]*\))(?:\{{[^}}|]*\}})?)\|?"
 _ALLOCATION = re.compile(
     r"allocation (?P<index>\d+): (?P<address>0x[0-9a-f]+, )?size (?P<size>\d+)"
@@ -25,85 +23,85 @@ _VALUE = re.compile(
     r"value: (?P<name><[^>]*>) *\(size=(?P<size>\d+), ?offset=(?P<offset>\d+)\): (?P<shape>\S.*)$"
 )
 _FIRST = re.compile(
-    rf"^{_BEFORE}(?:{HEADING}|allocation \d+: (?:0x[0-9a-f]+, )?size \d+[,:]).*$", re.MULTILINE
+    rf"^{_PREFIX}(?:{HEADING}|allocation \d+: (?:0x[0-9a-f]+, )?size \d+[,:]).*$", re.MULTILINE
 )
-_STRIPPED = re.compile(f"^{_BEFORE}")
-# XLA lists a value of another color once more under this line.
-_OF_COLOR = "reused by buffers of a different color:"
-_LONGEST = 10_000
+_LEADING = re.compile(f"^{_PREFIX}")
+# XLA lists a value of another color once more below this line.
+_LISTED_AGAIN = "reused by buffers of a different color:"
+_MAX_LINE_LENGTH = 10_000
 
 
-def holds_assignment(text: str, *, at_start: bool = False) -> bool:
-    """Whether a pasted buffer assignment stands in the text, or at its start."""
+def contains_assignment(text: str, *, at_start: bool = False) -> bool:
+    """Whether a text contains a pasted buffer assignment, or starts with one."""
     return (_FIRST.match(text) if at_start else _FIRST.search(text)) is not None
 
 
-def xla_allocation(text: str) -> str | None:
-    """An allocation's line as XLA prints it, None if it is no such line."""
-    found = _ALLOCATION.match(text) if len(text) <= _LONGEST else None
-    if found is None:
+def allocation_line(text: str) -> str | None:
+    """An allocation's line as XLA prints it; None if the text is not such a line."""
+    match = _ALLOCATION.match(text) if len(text) <= _MAX_LINE_LENGTH else None
+    if match is None:
         return None
-    said = [f"allocation {found['index']}: {found['address'] or ''}size {found['size']}"]
-    said += [found["space"] or "", found["page"] or ""]
-    if found["number"]:
-        place = f"|{found['parameter'] or ''}| at ShapeIndex {found['within'] or '{}'}"
-        said.append(f", parameter {found['number']}, shape {place}")
-    if found["output"]:
-        said.append(f", output shape is |{found['output']}|")
-    return "".join([*said, found["kinds"], ":"])
+    line = f"allocation {match['index']}: {match['address'] or ''}size {match['size']}"
+    line += (match["space"] or "") + (match["page"] or "")
+    if match["number"]:
+        line += f", parameter {match['number']}, shape |{match['parameter'] or ''}|"
+        line += f" at ShapeIndex {match['within'] or '{}'}"
+    if match["output"]:
+        line += f", output shape is |{match['output']}|"
+    return f"{line}{match['kinds']}:"
+
+
+def _value_line(text: str) -> str | None:
+    """A value's line as XLA prints it; None if the text is not such a line."""
+    match = _VALUE.match(text) if len(text) <= _MAX_LINE_LENGTH else None
+    return match and " value: {} (size={},offset={}): {}".format(*match.groups())
 
 
 def read_pasted_assignment(lines: Lines) -> BufferAssignment | None:
-    """The allocations of a pasted buffer assignment, and its values as far as they are whole.
+    """The allocations of a pasted buffer assignment, and those of its values that are complete.
 
-    None if the lines hold none. Raises DumpError if a number is out of range.
+    None if the lines contain none. Raises DumpError if a number is out of range.
     """
-    texts = [(HEADING, int(lines.numbers[0]))]
-    unread = []
-    allocations = 0
-    is_begun = skips = False
-    for number, line in zip(lines.numbers.tolist(), lines.text.to_pylist(), strict=True):
-        is_begun = is_begun or holds_assignment(line, at_start=True)
-        text = _STRIPPED.sub("", line).rstrip()
+    printed = [""] * len(lines.text)
+    unread_indices: list[int] = []
+    n_allocations = 0
+    is_begun = skips_values = False
+    for index, line in enumerate(lines.text):
+        is_begun = is_begun or contains_assignment(line, at_start=True)
+        text = _LEADING.sub("", line).rstrip()
         if not is_begun or text in ("", HEADING):
             continue
         if text.startswith("allocation ") or "allocation ".startswith(text):
-            allocations += 1
-            read = xla_allocation(text)
-            skips = read is None
+            n_allocations += 1
+            xla_line = allocation_line(text)
+            # The values below belong to an allocation that is not read.
+            skips_values = xla_line is None
         elif text.startswith("value: "):
-            if skips:
+            if skips_values:
                 continue
-            read = _xla_value(text)
-        elif text == _OF_COLOR:
-            skips = True
+            xla_line = _value_line(text)
+        elif text == _LISTED_AGAIN:
+            skips_values = True
             continue
         else:
             break
-        if read is None:
-            unread.append(number)
+        if xla_line is None:
+            unread_indices.append(index)
         else:
-            texts.append((read, number))
-    if len(texts) == 1:
+            printed[index] = xla_line
+    read_indices = [index for index, line in enumerate(printed) if line]
+    if not read_indices:
         return None
-    found = read_buffer_assignment(
-        lines_of(
-            pa.array([text for text, _ in texts], pa.large_string()),
-            np.array([number for _, number in texts]),
-        )
-    )
-    index = np.sort(found.allocations["allocation_index"].to_numpy())
-    is_whole = allocations == len(index) and bool((index == np.arange(len(index))).all())
-    lost = []
-    if unread:
-        what = f"{len(unread)} allocations or values of {len(unread) + len(texts) - 1} are not read"
-        lost.append(Unread(unread[0], f"{what}: they are not as XLA prints them"))
-    if not is_whole:
-        lost.append(Unread(texts[1][1], "allocations are missing, so nothing adds up"))
-    return replace(found, unread=tuple(lost), is_whole=is_whole)
-
-
-def _xla_value(text: str) -> str | None:
-    """A value's line as XLA prints it, None if it is no such line."""
-    found = _VALUE.match(text) if len(text) <= _LONGEST else None
-    return found and " value: {} (size={},offset={}): {}".format(*found.groups())
+    assignment = read_allocations(Lines(printed, lines.first_number))
+    indices = sorted(allocation.allocation_index for allocation in assignment.allocations)
+    is_complete = indices == list(range(n_allocations))
+    unread = []
+    if unread_indices:
+        n_lines = len(unread_indices) + len(read_indices)
+        what = f"{len(unread_indices)} allocations or values of {n_lines} are not read"
+        number = lines.first_number + unread_indices[0]
+        unread.append(Unread(number, f"{what}: they are not as XLA prints them"))
+    if not is_complete:
+        number = lines.first_number + read_indices[0]
+        unread.append(Unread(number, "allocations are missing, so nothing adds up"))
+    return replace(assignment, unread=unread, is_complete=is_complete)

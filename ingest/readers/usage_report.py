@@ -1,24 +1,22 @@
 """Reader of the memory usage report, the only file that names the memory spaces.
 
-Its totals are exact and its other figures rounded; BufferAssignment has the exact figures. Reports
-before about JAX 0.10 sort allocations by size and do not name spaces (`tpu/llama-v5e-jax0.7.0`);
+Its totals are exact and its other sizes rounded; BufferAssignment has the exact sizes. Reports
+before about JAX 0.10 list allocations by size and do not name spaces (`tpu/llama-v5e-jax0.7.0`);
 newer ones list no allocations.
 """
 
 import re
 from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
-
-from ...xla.columns.parts import BufferAssignment
 from ...xla.errors import LARGEST_SIZE, DumpError
-from .buffer_assignment import HEADING, read_buffer_assignment
-from .lines import Lines, Positions, divided, lines_of
-from .pasted import xla_allocation
+from ...xla.parts import BufferAssignment
+from .buffer_assignment import read_allocations
+from .lines import Lines, at_line, read_integer
+from .pasted import allocation_line
 
-_SPACE = r"^Memory Space: (?P<space_name>.+) \(color=(?P<memory_space>\d+)\)$"
-_TOTAL = r"^Total bytes(?: used)?: (?P<total_bytes>\d+) "
+_SPACE_START = "Memory Space: "
+_SPACE = re.compile(r"Memory Space: (.+) \(color=([0-9]+)\)")
+_TOTAL = re.compile(r"Total bytes(?: used)?: ([0-9]+) ")
 _SIZE = r"[0-9.]+[KMGTPE]?i?B"
 _ALLOCATION = re.compile(
     rf" *{_SIZE}\( *\d+%\); +{_SIZE}; (?P<start>allocation \d+: (?:0x[0-9a-f]+, )?size )"
@@ -26,65 +24,71 @@ _ALLOCATION = re.compile(
 )
 
 
-def read_usage_report(lines: Lines) -> pa.Table:
-    """The named spaces: memory_space, space_name. Raises DumpError."""
-    (found,) = read_usage_reports(lines, lines.starts[:1])
-    return found
-
-
-def read_usage_reports(lines: Lines, starts: Positions) -> list[pa.Table]:
-    """The same of several reports, which start at these positions of the lines' content."""
-    is_space = lines.starting("Memory Space: ")
-    is_told = is_space | lines.starting("Total bytes used: ")
-    bounds = lines.bounds(starts)
-    at = np.append(np.flatnonzero(is_told), len(lines))
-    is_none = at[np.searchsorted(at, bounds[:-1])] >= bounds[1:]
-    if is_none.any():
+def read_usage_report(lines: Lines) -> dict[int, str]:
+    """The names of the memory spaces by number; old reports name none. Raises DumpError."""
+    if not any(line.startswith((_SPACE_START, "Total bytes used: ")) for line in lines.text):
         raise DumpError(
             "not a memory usage report: expected 'Memory Space: NAME (color=N)'",
-            int(lines.numbers[bounds[np.argmax(is_none)]]),
+            lines.first_number,
         )
-    spaces = lines.where(is_space)
-    found = spaces.extract(_SPACE, "'Memory Space: NAME (color=N)'")
-    table = pa.table(
-        {
-            "memory_space": spaces.integers(found["memory_space"]),
-            "space_name": found["space_name"],
-        }
-    )
-    return divided(table, spaces.bounds(starts))
+    names = {}
+    for number, line in enumerate(lines.text, lines.first_number):
+        if line.startswith(_SPACE_START):
+            memory_space, name = _read_space(line, number)
+            names[memory_space] = name
+    return names
 
 
 def read_totals(lines: Lines) -> dict[int, int]:
-    """The bytes of all allocations of each memory space, exactly.
+    """The exact bytes of all allocations by memory space. Raises DumpError.
 
-    An old report has one total of all spaces, which stands under space 0. Raises DumpError.
+    An old report has one total of all spaces, which is that of space 0 here.
     """
-    is_space = lines.starting("Memory Space: ")
-    totals = lines.where(lines.starting("Total bytes"))
-    texts = totals.extract(_TOTAL, "'Total bytes: N'")["total_bytes"]
-    sizes = totals.integers(texts, most=LARGEST_SIZE).to_pylist()
-    spaces = [0] * len(sizes)
-    if is_space.any():
-        numbers = read_usage_report(lines)["memory_space"].to_pylist()
-        below = np.searchsorted(lines.numbers[is_space], totals.numbers) - 1
-        spaces = [numbers[at] for at in below.tolist()]
-    return dict(zip(spaces, sizes, strict=True))
+    totals = {}
+    memory_space = 0
+    for number, line in enumerate(lines.text, lines.first_number):
+        if line.startswith(_SPACE_START):
+            memory_space, _ = _read_space(line, number)
+        elif line.startswith("Total bytes"):
+            try:
+                match = _TOTAL.match(line)
+                if match is None:
+                    raise DumpError("expected 'Total bytes: N'")
+                totals[memory_space] = read_integer(match[1], LARGEST_SIZE)
+            except DumpError as problem:
+                raise at_line(problem, line, number) from None
+    return totals
+
+
+def _read_space(line: str, number: int) -> tuple[int, str]:
+    """The number and the name of a memory space."""
+    try:
+        match = _SPACE.fullmatch(line)
+        if match is None:
+            raise DumpError("expected 'Memory Space: NAME (color=N)'")
+        return read_integer(match[2]), match[1]
+    except DumpError as problem:
+        raise at_line(problem, line, number) from None
 
 
 def read_rounded_allocations(lines: Lines) -> BufferAssignment | None:
-    """The allocations that an old report lists, with rounded sizes. Raises DumpError."""
-    listed = []
-    for number, text in zip(lines.numbers.tolist(), lines.text.to_pylist(), strict=True):
-        if found := _ALLOCATION.fullmatch(text):
-            power = " KMGTPE".index(found["unit"] or " ")
-            size = round(float(found["size"]) * 1024**power)
-            printed = xla_allocation(f"{found['start']}{size}{found['rest']}")
-            if printed is not None:
-                listed.append((printed, number))
-    if not listed:
+    """The allocations in an old report, with rounded sizes; None if it lists none.
+
+    Raises DumpError.
+    """
+    # Empty lines for all others: they keep the line numbers.
+    allocations = [_exact_line(line) or "" for line in lines.text]
+    if not any(allocations):
         return None
-    texts, numbers = zip((HEADING, int(lines.numbers[0])), *listed, strict=True)
-    column = pa.array(texts, pa.large_string())
-    assignment = read_buffer_assignment(lines_of(column, np.array(numbers)))
+    assignment = read_allocations(Lines(allocations, lines.first_number))
     return replace(assignment, origin="estimated")
+
+
+def _exact_line(line: str) -> str | None:
+    """A report's line about an allocation as in BufferAssignment; None for any other line."""
+    match = _ALLOCATION.fullmatch(line)
+    if match is None:
+        return None
+    power = " KMGTPE".index(match["unit"] or " ")
+    size = round(float(match["size"]) * 1024**power)
+    return allocation_line(f"{match['start']}{size}{match['rest']}")

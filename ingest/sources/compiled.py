@@ -13,8 +13,9 @@ from ...xla.columns.parts import Parts
 from ...xla.errors import DumpError
 from ..outcomes import FileOutcome
 from ..readers.hlo_text import header_name, read_hlo_text
-from ..readers.lines import whole_lines
+from ..readers.lines import split_complete_lines
 from ..readers.proto_identity import find_hlo_proto, identify_hlo_proto
+from ..readers.wire import encode_varint
 from .files import SourceFile, exists, is_folder
 from .hlo_protos import HloProtoProgram, InMemory, platform_of
 from .program import Identified, Key, Program
@@ -130,15 +131,8 @@ _PLATFORMS = {"cpu": "cpu", "tpu": "tpu", "gpu": "gpu", "cuda": "gpu", "rocm": "
 
 def _joined(module: bytes, assignment: bytes) -> bytes:
     """An HloProto of its two parts."""
-    return b"\x0a" + _length(module) + module + b"\x1a" + _length(assignment) + assignment
-
-
-def _length(content: bytes) -> bytes:
-    rest, found = len(content), bytearray()
-    while rest >= 0x80:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([*found, rest])
+    module_field = b"\x0a" + encode_varint(len(module)) + module
+    return module_field + b"\x1a" + encode_varint(len(assignment)) + assignment
 
 
 # HLO text in memory: `compiled.as_text()` in a notebook.
@@ -174,7 +168,7 @@ class TextProgram:
         """Parse the text."""
         (file,) = identified.files
         with file.recording():
-            hlo = read_hlo_text(whole_lines(self.text))
+            hlo = read_hlo_text(split_complete_lines(self.text))
             file.pass_over(hlo.not_understood)
             return Parts(hlo=hlo)
         return None

@@ -10,10 +10,13 @@ from functools import cache, cached_property, lru_cache, partial
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema import ids
+from ...xla.columns.bridge_p import read_hlo_proto
+from ...xla.columns.bridge_t import part_as_tables
 from ...xla.columns.parts import (
     HloText,
     NotUnderstoods,
@@ -22,27 +25,35 @@ from ...xla.columns.parts import (
     UsedValues,
     with_space_names,
 )
-from ...xla.compiler_passes import PassProgram, PassText
+from ...xla.compiler_passes import PassText
 from ...xla.errors import DumpError
+from ...xla.pass_programs import PassProgram
 from .. import formats
 from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
-from ..readers.hlo_proto import read_hlo_proto
-from ..readers.hlo_text import FRAME_TABLES, header_name
+from ..readers.hlo_text import (
+    FRAME_TABLES,
+    header_name,
+    read_instructions,
+    read_the_rest,
+    split_instructions,
+    unread_lines,
+)
+from ..readers.line_columns import lines_of
 from ..readers.lines import (
     Lines,
-    check_end,
+    check_last_line_end,
     excerpt,
-    spared_lines,
+    split_complete_lines,
+    split_hlo_lines,
     split_lines,
-    whole_lines,
 )
 from ..readers.pass_text import PassName, pass_name, read_pass_text
-from ..readers.pasted import holds_assignment, read_pasted_assignment
+from ..readers.pasted import contains_assignment, read_pasted_assignment
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
 from ..readers.thunks import METADATA, SEQUENCE, read_shared_memory, thunks_name
 from ..readers.usage_report import read_rounded_allocations, read_totals
-from ..readers.used_values import read_definitions
+from ..readers.used_values import read_definition_lines
 from .files import SourceFile
 from .program import Identified, Key
 
@@ -149,8 +160,10 @@ def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts
 
 
 def _lines(format_: Format, text: bytes) -> tuple[Lines, list[int]]:
-    """The lines of a file, and of HLO text those that are left out as damaged."""
-    return spared_lines(text) if format_.role is Role.PROGRAM else (whole_lines(text), [])
+    """The lines of a file, and the line numbers of corrupt instructions of HLO text."""
+    if format_.role is Role.PROGRAM:
+        return split_hlo_lines(text)
+    return split_complete_lines(text), []
 
 
 def _read_document(
@@ -163,13 +176,13 @@ def _read_document(
     lines = split_lines(text)
     found = formats.sections(lines)
     if format_ not in found:
-        raise DumpError(f"not a dump of {format_}: it starts with {excerpt(lines.first())}", line=1)
+        raise DumpError(f"not a dump of {format_}: it starts with {excerpt(lines.text[0])}", line=1)
     for section, part in found.items():
         # The first file of older dumps holds all parts; every other file holds one part.
         if section != format_ and format_ != FIRST:
             raise DumpError(
                 f"expected {format_} alone, found {section}: it is another dump's file",
-                int(part.numbers[0]),
+                part.first_number,
             )
     errors = []
     newer: NotUnderstoods = ()
@@ -179,12 +192,12 @@ def _read_document(
             parts.doubled.append(section.title)
         documents[section] = part
         try:
-            if part.numbers[-1] == lines.numbers[-1]:
-                check_end(text)
+            if part.last_number == lines.last_number:
+                check_last_line_end(text)
             if section.role is Role.ASSIGNMENT:
                 read = section.read(part)
                 formats.store_part(parts, section, read)
-                newer += read.not_understood
+                newer = (*newer, *read.not_understood)
         except DumpError as error:
             errors.append(error)
     if errors:
@@ -202,7 +215,7 @@ def _read_alone(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts
             totals, allocations = read_totals(lines), read_rounded_allocations(lines)
             if not totals:
                 return
-            parts.totals, parts.buffer_assignment = totals, allocations
+            parts.totals, parts.buffer_assignment = totals, part_as_tables(allocations)
             if outcome.status == FAILED:
                 outcome.status = PARTIAL
             outcome.note("of a usage report alone totals are exact, and other sizes are rounded")
@@ -210,8 +223,9 @@ def _read_alone(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts
             pasted = read_pasted_assignment(split_lines(text))
             if pasted is not None:
                 # The last line that is there may be cut.
-                is_whole = pasted.is_whole and (text.endswith(b"\n") or not pasted.unread)
-                parts.buffer_assignment = replace(pasted, is_whole=is_whole)
+                if pasted.unread and not text.endswith(b"\n"):
+                    pasted.is_complete = False
+                parts.buffer_assignment = part_as_tables(pasted)
                 outcome.status, outcome.line, outcome.message = OK, None, None
                 outcome.holds = (format_.title,)
                 outcome.leave_out(pasted.unread)
@@ -223,8 +237,15 @@ def add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: Ou
     """Read the definitions in Used values, which replace a missing HLO text."""
     outcome = next(file for file in outcomes.values() if USED_VALUES.title in file.holds)
     try:
-        parts.used_values = read_definitions(section, used)
-        outcome.leave_out(parts.used_values.unread)
+        numbers, texts = zip(*read_definition_lines(section), strict=True)
+        column = pa.array(texts, pa.large_string())
+        definitions, errors = read_the_rest(
+            lines_of(column, np.array(numbers)),
+            lambda lines: read_instructions(split_instructions(lines)),
+        )
+        unread = unread_lines(errors, len(definitions), "instructions")
+        parts.used_values = replace(used, definitions=definitions, unread=unread)
+        outcome.leave_out(unread)
     except DumpError as error:
         parts.used_values = None
         if outcome.status == OK:
@@ -294,7 +315,7 @@ class DumpedProgram:
         contents = dict(_contents(outcomes))
         if binary is not None and FIRST in texts and any(f.role is Role.PROGRAM for f in texts):
             # The rest of the binary has numbers that change with what was compiled before.
-            contents[BINARY.name] = binary.beside_text
+            contents[BINARY.name] = binary.missing_in_text
         if self.passes:
             # To hash the texts would be to read all of them for a program that is stored.
             contents[_PASSES] = _sha256(
@@ -509,7 +530,7 @@ def _read_settings(texts: Texts, outcomes: Outcomes) -> Settings:
 @lru_cache(maxsize=16)
 def _read_setting(format_: Format, text: bytes) -> dict[str, Any]:
     """A file's flags or device; cached, because XLA writes the same for each module of a run."""
-    found: dict[str, Any] = format_.read(whole_lines(text))
+    found: dict[str, Any] = format_.read(split_complete_lines(text))
     return found
 
 
@@ -655,7 +676,7 @@ def format_of(file: SourceFile, *, is_named: bool) -> NamedFile | None:
     if found is None and formats.is_binary(name):
         found = formats.BINARY
     may_be_pasted = found is None and is_named and file.size <= _LARGEST_SOURCE
-    if may_be_pasted and holds_assignment(file.read().decode(errors="replace")):
+    if may_be_pasted and contains_assignment(file.read().decode(errors="replace")):
         found = formats.ASSIGNMENT
     if found is None:
         return None

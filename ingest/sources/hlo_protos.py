@@ -2,14 +2,14 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ...schema import ids
+from ...xla.columns.bridge_p import read_hlo_proto
 from ...xla.columns.parts import Parts, with_space_names
 from ...xla.errors import DumpError
 from ..outcomes import FAILED, OK, FileOutcome, Settings
-from ..readers.hlo_proto import read_hlo_proto
 from ..readers.proto_identity import identify_hlo_proto
+from ..readers.xplane import StoredBytes
 from .program import Identified, Key
 
 _NO_ASSIGNMENT = "it has no buffer assignment, as programs from JAX's compilation cache"
@@ -20,17 +20,6 @@ _MARKS = {"gpu": b"operation_queue_id", "tpu": b"scoped_memory_configs"}
 def platform_of(content: bytes) -> str | None:
     """The platform that an HloProto was compiled for, None if it does not say."""
     return next((platform for platform, mark in _MARKS.items() if mark in content), None)
-
-
-class Held(Protocol):
-    """Where the bytes are."""
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-
-    def read(self) -> bytes:
-        """The bytes. Raises DumpError."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +43,7 @@ class HloProtoProgram:
     """One HloProto; see `program.Program`. path and kind are those of `dump_files`."""
 
     key: Key
-    held: Held
+    held: StoredBytes
     path: str
     kind: str
     modified: float

@@ -20,11 +20,11 @@ from pathlib import Path, PurePosixPath
 from ...xla.errors import DumpError
 from ..outcomes import Settings
 from ..readers.proto_identity import identify_hlo_proto
-from ..readers.xplane import Device, read_xspace
+from ..readers.xplane import Device, StoredBytes, read_xspace
 from .dump_folder import is_wanted
 from .files import SourceFile, is_file, is_folder
 from .forward_bytes import open_forward
-from .hlo_protos import Held, HloProtoProgram, platform_of
+from .hlo_protos import HloProtoProgram, platform_of
 from .program import Key
 
 # XProf writes an empty file of this name if no module ran.
@@ -39,7 +39,7 @@ class _Found:
     """A module in a session's file, by its name there: `jit_step(6)`."""
 
     name: str
-    held: Held
+    held: StoredBytes
     file: SourceFile
 
     @property

@@ -12,8 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.stores.duckdb import Store
-from ...xla.columns.program import Codes, NumberedProgram, Slots, lay_slots, program_of_rows
-from ...xla.occupancy import Extents, Ints, changes, occupied_changes
+from ...xla.columns.program import (
+    Codes,
+    Ints,
+    NumberedProgram,
+    Slots,
+    lay_slots,
+    program_of_rows,
+)
+from ...xla.occupancy import Changes, Extent, occupied_changes, sum_changes
 from ...xla.runs import starts_of
 from ..catalogue import statement
 
@@ -590,22 +597,29 @@ def occupied(layout: Layout, change: Change) -> tuple[Ints, Ints]:
     low = base + layout.offset[stays]
     places, sizes, starts, ends = _columns(change.pieces)
     own = int(bases[-1]) + _offsets(places, sizes)
-    times, used = occupied_changes(
-        Extents(
-            np.concatenate([low, own]),
-            np.concatenate([low + layout.size[stays], own + sizes]),
-            np.concatenate([layout.start[stays], starts]),
-            np.concatenate([layout.end[stays], ends]),
-        )
+    columns = (
+        np.concatenate([low, own]),
+        np.concatenate([low + layout.size[stays], own + sizes]),
+        np.concatenate([layout.start[stays], starts]),
+        np.concatenate([layout.end[stays], ends]),
     )
+    times, used = _arrays(occupied_changes(map(Extent, *(each.tolist() for each in columns))))
     if change.room:
-        _, rooms, room_starts, room_ends = _columns(change.room)
-        times, used = _less(times, used, *changes(room_starts, room_ends, rooms))
+        free = sum_changes(
+            (piece.start_time, piece.end_time, piece.size_bytes) for piece in change.room
+        )
+        times, used = _less(times, used, *_arrays(free))
     within = times < layout.schedule_length
     times, used = times[within], used[within]
     if not len(used):
         return np.zeros(1, np.int64), np.array([fixed])
     return times, fixed + used
+
+
+def _arrays(changes: Changes) -> tuple[Ints, Ints]:
+    """The times and the amounts of changes."""
+    columns = np.array(changes, np.int64).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
 
 
 def saving(layout: Layout, change: Change) -> int:

@@ -8,7 +8,7 @@ import pytest
 from memhouse.ingest.outcomes import FileOutcome
 from memhouse.ingest.pipeline import Run, ingest_programs
 from memhouse.ingest.readers.hlo_text import read_hlo_text
-from memhouse.ingest.readers.lines import whole_lines
+from memhouse.ingest.readers.lines import split_complete_lines
 from memhouse.ingest.sources.program import Identified, Key
 from memhouse.ingest.workers import Workers
 from memhouse.schema import ids
@@ -54,7 +54,7 @@ class TextInMemory:
         self.parsed.append(self.key.name)
         parts = Parts()
         with identified.files[0].recording():
-            parts.hlo = read_hlo_text(whole_lines(identified.content))
+            parts.hlo = read_hlo_text(split_complete_lines(identified.content))
         return parts if parts.hlo is not None else None
 
 

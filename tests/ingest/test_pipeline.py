@@ -181,7 +181,7 @@ def test_what_a_later_version_can_read_is_added(tmp_path, db, monkeypatch):
 
     folder = copy_dump("seeds/002*", tmp_path / "night")
     with monkeypatch.context() as earlier:
-        earlier.setattr(live_range, "_schedule", cannot_read)
+        earlier.setattr(live_range, "_read_scheduled", cannot_read)
         fill(db, folder)
     assert rows(db, "SELECT status FROM dumps") == [("partial",)]
     fill(db, folder)

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from .. import frames as plain_frames
-from .. import named_program, scopes as plain_scopes
+from .. import named_program
+from .. import scopes as plain_scopes
 from ..names import OpName
 from ..owners.candidates import RULES
 from ..owners.find import find_owners
@@ -209,7 +210,10 @@ def with_own_lines(
     types = [instructions.schema.field(name).type for name in names]
     types += types[:2]
     for name, type_, values in zip(
-        plain_frames.UserLine._fields, types, zip(*lines, strict=True) if lines else [()] * 5
+        plain_frames.UserLine._fields,
+        types,
+        zip(*lines, strict=True) if lines else [()] * 5,
+        strict=True,
     ):
         column = pa.array(values, pa.large_string() if pa.types.is_dictionary(type_) else type_)
         column = column.dictionary_encode().cast(type_) if pa.types.is_dictionary(type_) else column

@@ -109,7 +109,7 @@ class Search:
                 del position[path.pop()]
 
     def _try(self, value: int, candidate: Candidate) -> None:
-        """Share the owner of a candidate whose search has ended, or advance to the next candidate."""
+        """Share the owner of a candidate whose search has ended, or advance to the next one."""
         fill = self.fill[candidate.value]
         if self.owner[candidate.value] == NONE if fill == NONE else not candidate.may_be_fill:
             self._advance(value)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from ..named_program import KEEPS_ELEMENTS, NamedProgram
+from ..named_program import KEEPS_ELEMENTS
 from ..program import NONE
 from ..values import Values
 from .chains import ChainEnds
@@ -187,5 +187,5 @@ class Fusions:
         return [row for row in operands if named.is_fused[row]]
 
 
-def _is_any(row: int) -> bool:  # noqa: ARG001 - the signature of the other conditions
+def _is_any(row: int) -> bool:
     return True

@@ -217,7 +217,7 @@ class OwnerRules:
 
     def _other(self, value: int) -> None:
         """A name owns; without one, a changed shape or type is its operand's, else a guess."""
-        named, program, row = self.named, self.named.program, self.values.row[value]
+        program, row = self.named.program, self.values.row[value]
         if self._candidates.owner[value] != NONE and self._candidates.owner_rule[value] != WEAK:
             return
         source = self._concatenations.nearly_all(row)

@@ -11,11 +11,10 @@ import numpy as np
 
 from ....schema.readable import human_bytes
 from ....xla.columns.bridge import plain_program
-from ....xla.columns.program import Mask
+from ....xla.columns.program import Ints
+from ....xla.elementwise import Elementwise
 from ....xla.in_place import InPlaceRules
-from ....xla.occupancy import Ints
 from ....xla.opcodes import ELEMENTWISE
-from ....xla.sharing import Elementwise
 from ...catalogue import statement
 from ...result import counted
 from ..asked_program import (
@@ -404,7 +403,7 @@ class InPlace:
         self._graph = program.graph
         self._platform = program.platform
         self._rules = InPlaceRules(plain_program(program.graph.program))
-        self._elementwise = Elementwise(program.graph.program)
+        self._elementwise = Elementwise(plain_program(program.graph.program))
 
     def may_write_over(self, instruction: int, operand_number: int) -> bool:
         """Whether the result may lie where this operand lies, if their bytes are equal."""
@@ -429,21 +428,21 @@ class InPlace:
         parameter = self._graph.parameters(self._graph.body(instruction))[operand_number]
         return not self._seen[parameter]
 
-    def _reaches_other(self, fusion: int) -> Mask:
+    def _reaches_other(self, fusion: int) -> list[bool]:
         """Which parameters of the fusion are not read element by element alone."""
         if self._platform != "cpu":
             return self._reached
         kind = self._graph.program.fusion_kind.at(fusion)
         if kind in ("kLoop", "kInput"):
-            return self._elementwise.loop_reaches_other
-        return self._elementwise.strictly_reaches_other
+            return self._elementwise.reaches_other_in_cpu_loop
+        return self._elementwise.reaches_other_on_cpu
 
     @cached_property
-    def _seen(self) -> Mask:
+    def _seen(self) -> list[bool]:
         return self._elementwise.reaches_other("tuple", "bitcast")
 
     @cached_property
-    def _reached(self) -> Mask:
+    def _reached(self) -> list[bool]:
         return self._elementwise.reaches_other(*_THROUGH.get(self._platform or "", ("tuple",)))
 
 

@@ -11,10 +11,11 @@ from memhouse.ingest.join import with_dumped_elements
 from memhouse.ingest.readers.hlo_proto import read_hlo_proto
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.ingest.readers.live_range import read_live_range
+from memhouse.ingest.readers.live_range import read_live_ranges
 from memhouse.ingest.readers.used_values import read_used_values
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
+from memhouse.xla.columns.bridge_t import part_as_tables
 from memhouse.xla.columns.parts import Parts
 from memhouse.xla.columns.program import number_program
 from tests.support.compact_text import compacted
@@ -179,8 +180,8 @@ Used values:
     p: 4 bytes
 """
     parts = Parts(
-        used_values=read_used_values(split_lines(used.encode())),
-        live_range=read_live_range(split_lines(lives.encode())),
+        used_values=part_as_tables(read_used_values(split_lines(used.encode()))),
+        live_range=part_as_tables(read_live_ranges(split_lines(lives.encode()))),
         hlo=read_hlo_text(split_lines(hlo.encode())),
     )
     found = with_dumped_elements(parts).hlo

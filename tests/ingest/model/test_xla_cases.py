@@ -9,7 +9,8 @@ import pytest
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.ingest.readers.live_range import read_live_range
+from memhouse.ingest.readers.live_range import read_live_ranges
+from memhouse.xla.columns.bridge_t import part_as_tables
 from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError
 
@@ -522,7 +523,7 @@ HloLiveRange (max 8):
   Live ranges at 7 (peak):
     slice{{}}: 16 bytes (cumulative: 16 bytes)
 """
-    dumped = read_live_range(split_lines(lives.encode()))
+    dumped = part_as_tables(read_live_ranges(split_lines(lives.encode())))
     assert ranges(derive(hlo, live_range=dumped))["slice{}"] == (start, 8)
     assert ranges(derive(hlo))["slice{}"] == (3, 8)
 

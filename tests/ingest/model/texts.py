@@ -5,9 +5,9 @@ from typing import Any
 from memhouse.ingest.join import WorkedOut, join_parts
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.columns.bridge_e import completed
 from memhouse.xla.columns.liveness import Derived, derive
 from memhouse.xla.columns.parts import Parts
-from memhouse.xla.estimate import completed
 
 LOOP = """\
 HloModule loop, is_scheduled=true

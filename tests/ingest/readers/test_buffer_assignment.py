@@ -21,19 +21,13 @@ def read_text(text):
     return read_buffer_assignment(split_lines(text.encode()))
 
 
-def row(table, **where):
-    """The table's only row that has these values."""
-    (found,) = [r for r in table.to_pylist() if where.items() <= r.items()]
-    return found
-
-
 def test_a_parameter_within_a_tuple():
     found = read_text(
         HEADER + "allocation 3: size 16, color 1, parameter 2, shape |(f32[4], s32[])| "
         "at ShapeIndex {1,0}, maybe-live-out:\n"
-    ).allocations.to_pylist()[0]
-    assert (found["memory_space"], found["parameter_number"]) == (1, 2)
-    assert (found["parameter_shape_index"], found["shape"]) == ("{1,0}", "(f32[4], s32[])")
+    ).allocations[0]
+    assert (found.memory_space, found.parameter_number) == (1, 2)
+    assert (found.parameter_shape_index, found.shape) == ("{1,0}", "(f32[4], s32[])")
 
 
 def test_values_listed_again_for_another_space_are_left_out():
@@ -44,15 +38,15 @@ def test_values_listed_again_for_another_space_are_left_out():
         + " reused by buffers of a different color:\n"
         + "  value: <2 copy @1> (size=4,offset=4): f32[]\n"
     )
-    assert found.values["value_id"].to_pylist() == [1]
+    assert [value.value_id for value in found.values] == [1]
 
 
 def test_newer_attributes_and_types_are_passed_over_and_named():
     newer = ALLOCATION.replace("size 8,", "size 8, sparse, rank 3,")
     value = VALUE.replace("offset=0", "offset=0,tier=2").replace("f32[]", "f3[]")
     found = read_text(HEADER + ALLOCATION + newer.replace("0:", "1:") + VALUE + value)
-    assert found.allocations["is_temp"].to_pylist() == [True, True]
-    assert found.values["size_bytes"].to_pylist() == [4, 4]
+    assert [allocation.is_temp for allocation in found.allocations] == [True, True]
+    assert [value.size_bytes for value in found.values] == [4, 4]
     said = [(line, what.split("'")[1]) for line, what in found.not_understood]
     assert sorted(said) == [(3, "sparse, rank"), (5, "f3"), (5, "tier")]
 

@@ -16,6 +16,7 @@ from memhouse.ingest.readers.proto_identity import identify_hlo_proto
 from memhouse.ingest.readers.proto_schema import schema
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
+from memhouse.xla.columns.bridge_p import read_hlo_proto as read_columns
 from memhouse.xla.errors import DumpError
 from tests.support.dumps import DATA, DUMPS
 from tests.support.joined import joined
@@ -50,7 +51,7 @@ def both(sample, folder):
         files = open_source(folder, is_wanted, cleanup, pytest.fail)
         (dump,) = find_dumps(files, lambda file, why: pytest.fail(str(why)))
         text = joined(dump.read(dump.fingerprint()), dump.key)
-    return text, joined(read_hlo_proto(file.read_bytes()), dump.key)
+    return text, joined(read_columns(file.read_bytes()), dump.key)
 
 
 def rows(module, table):
@@ -100,11 +101,11 @@ def test_a_binary_of_old_jax_has_the_frames_that_its_text_lacks(tmp_path):
 def test_numbers_of_frames_that_the_binary_lacks_mean_nothing():
     """As libtpu of changelist 804429027 writes a training step of Haiku."""
     data = (BINARIES / OLD).read_bytes()
-    assert read_hlo_proto(data).hlo.instructions["stack_frame_id"].null_count < 4
-    without = changed(data, [(1, 0), (17, 0)], lambda _: None)
-    found = read_hlo_proto(without).hlo
-    assert len(found.stack_frames) == 0
-    assert found.instructions["stack_frame_id"].null_count == len(found.instructions)
+    program, _ = read_hlo_proto(data)
+    assert {metadata.stack_frame_id for metadata in program.metadata} > {None}
+    program, _ = read_hlo_proto(changed(data, [(1, 0), (17, 0)], lambda _: None))
+    assert program.frames == {}
+    assert {metadata.stack_frame_id for metadata in program.metadata} == {None}
 
 
 # The module, the schedule and its entries; the module's number.
@@ -152,15 +153,15 @@ def test_an_earlier_stage_has_no_assignment():
     without_allocations = changed(MIXED.read_bytes(), [(3, 0)], lambda _: b"")
     for data in (file.read_bytes(), without_allocations):
         assert not identify_hlo_proto(data).has_assignment
-        parts = read_hlo_proto(data)
-        assert parts.buffer_assignment is None
-        assert parts.hlo is not None
+        program, assignment = read_hlo_proto(data)
+        assert assignment is None
+        assert len(program)
 
 
 def test_what_is_no_hlo_proto_is_refused_with_its_byte():
     (report,) = BINARIES.glob("*/*-memory-usage-report.pb")
     for data, why in (
-        (report.read_bytes(), "byte 5743"),
+        (report.read_bytes(), "no module with a name and computations"),
         (b"HloModule jit_f, is_scheduled=true\n", r"byte \d+"),
         (MIXED.read_bytes()[:10000], r"field 1 at byte 0 .* 9997"),
         (b"", None),
@@ -173,8 +174,8 @@ def test_what_is_no_hlo_proto_is_refused_with_its_byte():
 def test_an_unknown_opcode_and_an_unknown_field_are_read():
     data = changed(MIXED.read_bytes(), [MODULE, (3, 1), (2, 2), (2, 0)], lambda _: b"add-twice")
     data = changed(data, [MODULE, (3, 1), (2, 2)], lambda i: i + field(3000, b"new") + field(91, 7))
-    found = read_hlo_proto(data)
-    assert "add-twice" in found.hlo.instructions["opcode"].to_pylist()
+    program, _ = read_hlo_proto(data)
+    assert "add-twice" in program.opcode
 
 
 def test_control_dependencies_are_those_of_the_text():
@@ -186,8 +187,9 @@ def test_control_dependencies_are_those_of_the_text():
         names[place], ids[place] = found[1].decode(), found[35]
     waits = field(37, packed(ids[0], 2**40))
     data = changed(MIXED.read_bytes(), [*instructions[:2], (2, 1)], lambda i: i + waits)
-    found = read_hlo_proto(data).hlo.control.to_pylist()
-    assert found == [{"instruction": names[1], "predecessor": names[0]}]
+    program, _ = read_hlo_proto(data)
+    row_of = program.row_of
+    assert program.control_predecessors == {row_of[names[1]]: [row_of[names[0]]]}
     text = (
         "HloModule made, is_scheduled=true\n\nENTRY %main () -> f32[1] {\n"
         '  %a = f32[1]{0} custom-call(), custom_call_target="f"\n'
@@ -209,8 +211,8 @@ def pairs_at(data, path):
 def test_an_unknown_element_type_is_refused_where_a_size_depends_on_it():
     file = next(BINARIES.glob("*/*_after_buffer_assignment.hlo.pb")).read_bytes()
     data = changed(file, [MODULE, (3, 0), (2, 0), (3, 0), (2, 0)], lambda _: 99)
-    shapes = read_hlo_proto(data).hlo.instructions["shape"].to_pylist()
-    assert any(shape.startswith("type99[") for shape in shapes)
+    program, _ = read_hlo_proto(data)
+    assert any(shape.startswith("type99[") for shape in program.shape)
     data = changed(file, [MODULE, (4, 0), (1, 0), (2, 0)], lambda _: 99)
     with pytest.raises(DumpError, match=r"signature.*type99"):
         read_hlo_proto(data)
@@ -242,22 +244,13 @@ def with_defaults(data, type_, *, written, chance):
     return message(*found)
 
 
-def columns(part):
-    """What a part holds, with its tables as lists."""
-    return {
-        name: value.to_pylist() if hasattr(value, "to_pylist") else value
-        for name, value in vars(part).items()
-        if name != "attributes"
-    }
-
-
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_default_is_read_whether_it_is_written_or_not(sample):
     data = (BINARIES / sample).read_bytes()
     chance = random.Random(sample)
-    plain = read_hlo_proto(data)
+    program, assignment = read_hlo_proto(data)
     for written in (False, True, True):
-        read = read_hlo_proto(with_defaults(data, "HloProto", written=written, chance=chance))
-        assert columns(read.buffer_assignment) == columns(plain.buffer_assignment)
-        assert columns(read.hlo) == columns(plain.hlo)
-        assert columns(read.hlo.attributes()) == columns(plain.hlo.attributes())
+        other = with_defaults(data, "HloProto", written=written, chance=chance)
+        other_program, other_assignment = read_hlo_proto(other)
+        assert other_assignment == assignment
+        assert vars(other_program) == vars(program)

@@ -88,8 +88,8 @@ def test_what_the_header_may_say():
 
 
 def test_the_module_has_the_name_of_its_first_line():
-    assert header_name(lines(SEED).first()) == "jit_conv_general_dilated"
-    assert header_name(lines(LLAMA).first()) == "jit_train_step"
+    assert header_name(lines(SEED).text[0]) == "jit_conv_general_dilated"
+    assert header_name(lines(LLAMA).text[0]) == "jit_train_step"
     assert header_name("HloModule tiny") == "tiny"
     assert header_name("BufferAssignment:") is None
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.readers.hlo_text import read_instructions, split_instructions
+from memhouse.ingest.readers.line_columns import column_lines
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.errors import DumpError
 
@@ -33,6 +34,7 @@ def test_every_line_of_the_samples_is_taken_apart_as_the_grammar_says():
 
 
 def check_against_grammar(text):
+    text = column_lines(text)
     instructions = text.where(text.starting("  "))
     found = split_instructions(instructions)
     expected = [GRAMMAR.match(line).groups() for line in instructions.text.to_pylist()]

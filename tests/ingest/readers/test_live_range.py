@@ -3,7 +3,7 @@
 import pytest
 
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.ingest.readers.live_range import read_live_range
+from memhouse.ingest.readers.live_range import read_live_ranges
 from memhouse.xla.errors import DumpError
 
 from ...support.dumps import section
@@ -23,11 +23,11 @@ HloLiveRange (max 2):
 
 
 def read(pattern):
-    return read_live_range(section(pattern, "live-range"))
+    return read_live_ranges(section(pattern, "live-range"))
 
 
 def read_text(text):
-    return read_live_range(split_lines(text.encode()))
+    return read_live_ranges(split_lines(text.encode()))
 
 
 def test_a_peak_that_xla_could_not_tell():

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from memhouse.ingest.readers.mlir_bytecode import Bytecode
+from memhouse.ingest.readers.mlir_bytecode import read_bytecode
 
 from ...support.dumps import DATA, DUMPS
 from ...support.warehouse import fill, rows
@@ -54,7 +54,7 @@ def test_bytecode_says_what_mlir_says():
     context.allow_unregistered_dialects = True
     _tpu_ext.register_dialect(context)
     for body in bodies(file):
-        ours = [inner for operation in Bytecode(body).operations() for inner in operation.walk()]
+        ours = [inner for operation in read_bytecode(body) for inner in operation.walk()]
         theirs = []
 
         def walk(operation, theirs=theirs):
@@ -88,6 +88,6 @@ def test_damaged_bytecode_is_no_kernel():
         *(body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :] for at in range(4, len(body), 3)),
     ):
         try:
-            Bytecode(damaged).operations()
+            read_bytecode(damaged)
         except ValueError:
             continue

@@ -19,8 +19,8 @@ def executable():
 def test_the_hlo_proto_of_a_real_executable(executable):
     found = find_hlo_proto(executable, "jit_step") or b""
     assert identify_hlo_proto(found).has_assignment
-    allocations = read_hlo_proto(found).buffer_assignment.allocations
-    sizes = sorted(allocations["size_bytes"].to_pylist())
+    _, assignment = read_hlo_proto(found)
+    sizes = sorted(allocation.size_bytes for allocation in assignment.allocations)
     assert sizes[-3:] == [131072, 131072, 131072]
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
-from memhouse.ingest.readers.lines import whole_lines
+from memhouse.ingest.readers.lines import split_complete_lines
 from memhouse.xla.columns.program import number_program
 
 NESTED = """\
@@ -21,7 +21,7 @@ ENTRY %main (p: (f32[2], (s32[], f32[3]))) -> f32[3] {
 
 
 def read(text):
-    return read_hlo_text(whole_lines(text.encode()))
+    return read_hlo_text(split_complete_lines(text.encode()))
 
 
 def test_each_element_is_an_instruction_before_its_first_use():

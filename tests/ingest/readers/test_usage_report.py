@@ -11,10 +11,6 @@ from ...support.dumps import lines
 TPU = [(0, "default"), (1, "vmem"), (2, "smem"), (6, "color_6")]
 
 
-def names(pattern):
-    return [tuple(row.values()) for row in read_usage_report(lines(pattern)).to_pylist()]
-
-
 def test_a_report_names_the_spaces_and_older_ones_name_none():
     for pattern, expected in (
         ("tpu/llama-v5e/*-report*", TPU),
@@ -24,7 +20,7 @@ def test_a_report_names_the_spaces_and_older_ones_name_none():
         ("tpu/llama-v5e-jax0.7.0/*-report*", []),
         ("cpu/jax-0.4.35/module_0019*-report*", []),
     ):
-        assert names(pattern) == expected, pattern
+        assert list(read_usage_report(lines(pattern)).items()) == expected, pattern
 
 
 @pytest.mark.parametrize(

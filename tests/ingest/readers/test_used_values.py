@@ -3,7 +3,7 @@
 import pytest
 
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.ingest.readers.used_values import read_definitions, read_used_values
+from memhouse.ingest.readers.used_values import read_definition_lines, read_used_values
 from memhouse.xla.errors import DumpError
 
 from ...support.dumps import section
@@ -30,20 +30,16 @@ def read(pattern):
     return read_used_values(section(pattern, "buffer-assignment-values"))
 
 
-def definitions(pattern):
-    """The definitions that the sample repeats."""
-    lines = section(pattern, "buffer-assignment-values")
-    return read_definitions(lines, read_used_values(lines)).definitions
-
-
 def test_glued_phi_values():
     text = TEXT.replace("parameter(0)\n", "parameter(0)").replace(
         "<1 add @0>", "<1 add{0} (phi) @0>"
     )
     lines = split_lines(text.encode())
-    used = read_definitions(lines, read_used_values(lines))
-    assert used.values["is_phi"].to_pylist() == [False, True]
-    assert used.definitions["instruction"][0].as_py() == "x"
+    assert [value.is_phi for value in read_used_values(lines).values] == [False, True]
+    assert read_definition_lines(lines) == [
+        (9, "%x = f32[] parameter(0)"),
+        (13, "%add = f32[] add(%x, %x)"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,319 @@
+"""Reader of a BufferAssignmentProto: the allocations and their values."""
+
+from typing import Any, Final, NamedTuple
+
+from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
+from ...xla.parts import Allocation, AssignedValue, BufferAssignment
+from ...xla.program import NONE, Program, ShapeIndex
+from ...xla.shapes import Shape, TupleShape, has_size, logical_bytes, parse_shape
+from .proto_attributes import index_text
+from .proto_shapes import shape_without_layout
+
+# The opcodes that return their operand's values at the same index.
+_FORWARDING: Final = frozenset((
+    "bitcast", "copy", "while", "domain", "opt-barrier", "optimization-barrier", "add-dependency",
+    "all-reduce-done", "async-update",
+))  # fmt: skip
+_MAX_DEPTH: Final = 100  # of tuples in a shape
+_STARTS: Final = frozenset(("all-gather-start", "collective-permute-start"))
+_DONES: Final = frozenset(("all-gather-done", "collective-permute-done", "async-done"))
+
+
+class _LogicalBuffer(NamedTuple):
+    """A value: the part of an instruction's result that defines it, and its memory space."""
+
+    row: int
+    index: ShapeIndex
+    color: int
+
+
+def read_assignment(
+    message: Any, program: Program, row_of_id: dict[int, int]
+) -> BufferAssignment | None:
+    """The allocations and values of a BufferAssignmentProto; None for an empty one.
+
+    Args:
+        row_of_id: the rows of the instructions by their ids in the file.
+
+    Raises DumpError.
+    """
+    if not message.buffer_allocations:
+        return None
+    buffers = _logical_buffers(message, program, row_of_id)
+    output_id = _output_buffer(program, buffers)
+    argument_shapes = {
+        program.parameter_number[row]: program.shape[row]
+        for row in program.rows_of(program.entry)
+        if program.opcode[row] == "parameter"
+    }
+    allocations: list[Allocation] = []
+    values = _ValueReader(program, buffers)
+    indices: set[int] = set()
+    for allocation in message.buffer_allocations:
+        index = _within(allocation, "index", LARGEST_ID)
+        if index in indices:
+            raise _wrong(f"two allocations have the index {index}")
+        indices.add(index)
+        is_output = False
+        for assigned in allocation.assigned:
+            is_output |= assigned.logical_buffer_id == output_id
+            values.add(assigned, index)
+        allocations.append(_allocation(allocation, index, argument_shapes, is_output, program))
+    return BufferAssignment(allocations, values.values)
+
+
+def _logical_buffers(
+    message: Any, program: Program, row_of_id: dict[int, int]
+) -> dict[int, _LogicalBuffer]:
+    """The logical buffers by id. Raises DumpError."""
+    buffers: dict[int, _LogicalBuffer] = {}
+    for buffer in message.logical_buffers:
+        id_ = _within(buffer, "id", LARGEST_ID)
+        if id_ in buffers:
+            raise _wrong(f"two logical buffers have the id {id_}")
+        if not buffer.HasField("defined_at"):
+            raise _wrong(f"logical buffer {id_} does not say where it is defined")
+        location = buffer.defined_at
+        row = row_of_id.get(location.instruction_id, NONE)
+        # Older versions name the instruction. An id of 0 is not written: it is one without a name.
+        if not location.instruction_id and location.instruction_name:
+            row = program.row_of.get(location.instruction_name.decode(), NONE)
+        if row == NONE:
+            raise _wrong(
+                f"logical buffer {id_} is defined by an instruction that is not in the file"
+            )
+        color = _within(buffer, "color", LARGEST_ID)
+        buffers[id_] = _LogicalBuffer(row, tuple(location.shape_index), color)
+    return buffers
+
+
+def _allocation(
+    message: Any,
+    index: int,
+    argument_shapes: dict[int, str],
+    is_output: bool,
+    program: Program,
+) -> Allocation:
+    """A row of `allocations`. Its shape is that of the argument in it, or of the result."""
+    shape = None
+    number = _within(message, "parameter_number", LARGEST_ID)
+    is_parameter = bool(message.is_entry_computation_parameter)
+    if is_parameter:
+        shape = argument_shapes.get(number)
+        if shape is None:
+            raise _wrong(f"an allocation holds parameter {number}, which is not in the module")
+    elif is_output:
+        shape = program.shape[program.root[program.entry]]
+    is_constant, is_thread_local = bool(message.is_constant), bool(message.is_thread_local)
+    maybe_live_out = bool(message.maybe_live_out)
+    return Allocation(
+        allocation_index=index,
+        memory_space=_within(message, "color", LARGEST_ID),
+        size_bytes=_within(message, "size", LARGEST_SIZE),
+        is_parameter=is_parameter,
+        parameter_number=number if is_parameter else None,
+        parameter_shape_index=index_text(message.parameter_shape_index) if is_parameter else None,
+        is_output=is_output,
+        is_constant=is_constant,
+        is_thread_local=is_thread_local,
+        maybe_live_out=maybe_live_out,
+        is_temp=not (is_parameter or is_constant or is_thread_local or maybe_live_out),
+        shape=None if shape is None else str(shape_without_layout(_parsed(shape))),
+        address=None,
+    )
+
+
+class _ArrayText(NamedTuple):
+    """A part of a shape: its text, and the element type and bytes if it is an array."""
+
+    shape: str
+    element_type: str | None
+    logical_bytes: int | None
+
+
+class _ValueReader:
+    """Collects the values of all allocations; parts of equal shapes are printed once."""
+
+    def __init__(self, program: Program, buffers: dict[int, _LogicalBuffer]) -> None:
+        self.program = program
+        self.buffers = buffers
+        self.merging_rows = _merging_rows(program)
+        self.texts: dict[tuple[str, ShapeIndex], _ArrayText] = {}
+        self.index_texts: dict[ShapeIndex, str] = {}
+        self.values: list[AssignedValue] = []
+
+    def add(self, assigned: Any, allocation_index: int) -> None:
+        """Append one assigned value. Raises DumpError."""
+        program = self.program
+        id_ = assigned.logical_buffer_id
+        buffer = self.buffers.get(id_)
+        if buffer is None:
+            raise _wrong(f"allocation {allocation_index} assigns a value that is not in the file")
+        row, index, color = buffer
+        size = _within(assigned, "size", LARGEST_SIZE)
+        text = self._array_text(program.shape[row], index, id_)
+        self.values.append(
+            AssignedValue(
+                value_id=id_,
+                instruction=program.names[row],
+                shape_index=self._index_text(index),
+                is_phi=row in self.merging_rows,
+                memory_space=color,
+                allocation_index=allocation_index,
+                offset_bytes=_within(assigned, "offset", LARGEST_SIZE),
+                size_bytes=size,
+                logical_bytes=size if text.logical_bytes is None else text.logical_bytes,
+                shape=text.shape,
+                element_type=text.element_type,
+            )
+        )
+
+    def _index_text(self, index: ShapeIndex) -> str:
+        if index not in self.index_texts:
+            self.index_texts[index] = index_text(index)
+        return self.index_texts[index]
+
+    def _array_text(self, shape_text: str, index: ShapeIndex, id_: int) -> _ArrayText:
+        """The part of a shape at an index. Raises DumpError, which names the value."""
+        key = (shape_text, index)
+        text = self.texts.get(key)
+        if text is None:
+            shape = _parsed(shape_text)
+            for number in index:
+                if not isinstance(shape, TupleShape) or not 0 <= number < len(shape.elements):
+                    raise _wrong(
+                        f"value {id_} names a sub-shape that its instruction does not have"
+                    )
+                shape = shape.elements[number]
+            text = self.texts[key] = _describe(shape)
+        return text
+
+
+def _describe(shape: Shape) -> _ArrayText:
+    if isinstance(shape, TupleShape):
+        return _ArrayText(str(shape), None, None)
+    size = logical_bytes(shape) if has_size(shape) else None
+    return _ArrayText(str(shape), shape.element_type, size)
+
+
+def _parsed(text: str) -> Shape:
+    try:
+        return parse_shape(text)
+    except ValueError as error:
+        raise _wrong(f"a value has a wrong shape, {error}") from None
+
+
+def _merging_rows(program: Program) -> set[int]:
+    """The instructions at which a value merges several values.
+
+    These are loops, conditionals, and the parameters of a loop's body and condition.
+    """
+    rows: set[int] = set()
+    looped: set[int] = set()
+    for row, calls in program.calls.items():
+        if program.opcode[row] in ("while", "conditional"):
+            rows.add(row)
+        if program.opcode[row] == "while":
+            looped.update([computation for _, computation in calls])
+    for computation in looped:
+        for row in program.rows_of(computation):
+            if program.opcode[row] == "parameter":
+                rows.add(row)
+    return rows
+
+
+def _output_buffer(program: Program, buffers: dict[int, _LogicalBuffer]) -> int:
+    """The id of the logical buffer of the entry's result: where the root's value is defined.
+
+    Raises DumpError if the root leads to no buffer.
+    """
+    id_of_definition = {(row, index): id_ for id_, (row, index, _) in buffers.items()}
+    callers: dict[int, tuple[int, int]] = {}
+    for row, calls in program.calls.items():
+        for number, (_, computation) in enumerate(calls):
+            callers.setdefault(computation, (row, number))
+    root = program.root[program.entry]
+    position: tuple[int, ShapeIndex] | None = (root, ())
+    # Each step leads to an instruction that runs earlier, or into or out of a computation.
+    for _ in range(2 * len(program)):
+        if position is None or len(position[1]) > _MAX_DEPTH:
+            break
+        if position in id_of_definition:
+            return id_of_definition[position]
+        position = _source(program, callers, *position)
+    raise _wrong(f"the result {program.names[root]} has no value")
+
+
+def _source(
+    program: Program, callers: dict[int, tuple[int, int]], row: int, index: ShapeIndex
+) -> tuple[int, ShapeIndex] | None:
+    """The row and index that a part of a result gets its value from; None if it gets none.
+
+    Args:
+        callers: by computation, its first caller and the number of the call there.
+    """
+    opcode, operands = program.opcode[row], program.operands[row]
+    calls = program.calls.get(row, [])
+    if opcode == "parameter":
+        return _argument(program, callers, row, index)
+    if opcode in ("call", "conditional") and calls:
+        return program.root[calls[0][1]], index
+    if not operands:
+        return None
+    first, rest = index[:1], index[1:]
+    match opcode:
+        case "get-tuple-element":
+            return operands[0], (program.tuple_index[row], *index)
+        case "copy-done" | "recv-done":
+            return operands[0], (0, *index)
+        case "tuple" if first and 0 <= first[0] < len(operands):
+            return operands[first[0]], rest
+        case "copy-start" if first == (1,):
+            return operands[0], rest
+        case "async-start" if first == (1,) and calls:
+            return program.root[calls[0][1]], rest
+        case "async-start" if first == (0,):
+            return _operand_at(operands, rest)
+        case _ if opcode in _STARTS and first == (0,):
+            return (operands[0], rest) if len(operands) == 1 else _operand_at(operands, rest)
+        case _ if opcode in _FORWARDING:
+            return operands[0], index
+        case _ if opcode in _DONES:
+            return operands[0], (1, *index)
+    return None
+
+
+def _operand_at(operands: tuple[int, ...], index: ShapeIndex) -> tuple[int, ShapeIndex] | None:
+    """The operand at the first number of an index, and the rest of the index."""
+    if index and 0 <= index[0] < len(operands):
+        return operands[index[0]], index[1:]
+    return None
+
+
+def _argument(
+    program: Program, callers: dict[int, tuple[int, int]], row: int, index: ShapeIndex
+) -> tuple[int, ShapeIndex] | None:
+    """The operand that the first caller of a parameter's computation passes for it."""
+    computation = program.computation[row]
+    if computation not in callers:
+        return None
+    caller, call_number = callers[computation]
+    if program.opcode[caller] == "while":
+        return caller, index
+    number = program.parameter_number[row]
+    if program.opcode[caller] == "conditional":
+        number = call_number + 1
+    operands = program.operands[caller]
+    return (operands[number], index) if 0 <= number < len(operands) else None
+
+
+def _within(message: Any, field: str, limit: int) -> int:
+    """A number that is neither negative nor over the limit. Raises DumpError."""
+    number: int = getattr(message, field)
+    if not 0 <= number <= limit:
+        raise _wrong(f"the {field} {number} is negative or over {limit}")
+    return number
+
+
+def _wrong(complaint: str) -> DumpError:
+    return DumpError(f"in the buffer assignment {complaint}: dump the program again")

@@ -1,0 +1,228 @@
+"""Fills in the parts that a dump lacks, from its scheduled HLO text.
+
+A dump with a buffer assignment gets exact live ranges, positions and uses ("derived"). HLO text
+alone also gets an estimate of the buffer assignment ("estimated").
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from .analysis import Analysis
+from .errors import DumpError
+from .estimate import Estimate, estimate_memory, estimated_assignment, estimated_peaks
+from .list_schedule import list_schedule
+from .parts import (
+    AssignedValue,
+    BufferAssignment,
+    LiveRange,
+    LiveRanges,
+    Parts,
+    PeakValue,
+    Position,
+    Use,
+    UsedValues,
+)
+from .program import NONE
+from .shapes import logical_bytes
+from .sizes import platform_of
+from .slots import ShapeTree
+
+_POINTER_BYTES: Final = 8
+_NOT_SCHEDULED: Final = (
+    "the HLO text is not scheduled (no is_scheduled=true): "
+    "dump the text after optimizations, or use compiled.as_text()"
+)
+
+
+def complete(
+    parts: Parts, analysis: Analysis, platform: str | None = None
+) -> tuple[Parts, Analysis, str | None]:
+    """The parts with those that the HLO text determines in addition.
+
+    Parts that were dumped stay as they are. HLO text alone that is not scheduled gets a schedule.
+
+    Args:
+        platform: cpu, gpu or tpu, if the file names state it; default: as the text suggests.
+
+    Returns:
+        The parts; the analysis in the schedule that was chosen; and the reason why nothing could
+        be added, or None.
+    """
+    program = analysis.program
+    others = (parts.assignment, parts.used_values, parts.live_ranges)
+    if None not in others:
+        return parts, analysis, None
+    is_alone = others == (None, None, None)
+    if not program.header.is_scheduled and not is_alone:
+        return parts, analysis, _NOT_SCHEDULED
+    if parts.assignment is None and not is_alone:
+        return parts, analysis, None
+    try:
+        if parts.assignment is not None:
+            if n_lost := _count_unassigned(parts.assignment, analysis):
+                reason = f"{n_lost} values of the HLO text are not in BufferAssignment"
+                return parts, analysis, reason
+            return _add_derived(parts, parts.assignment, analysis), analysis, None
+        estimate = estimate_memory(analysis, platform or platform_of(program))
+        peak_high: dict[int, int] = {}
+        if not program.header.is_scheduled:
+            analysis, estimate, peak_high = _choose_order(analysis, estimate)
+        assignment = replace(estimated_assignment(analysis, estimate), peak_high=peak_high)
+        heap = replace(analysis, liveness=replace(analysis.liveness, end=estimate.heap_end))
+        return _add_derived(replace(parts, assignment=assignment), assignment, heap), analysis, None
+    except DumpError as error:
+        return parts, analysis, str(error)
+
+
+def _choose_order(
+    analysis: Analysis, estimate: Estimate
+) -> tuple[Analysis, Estimate, dict[int, int]]:
+    """The better of two orders of a text without a schedule: text order and a list schedule.
+
+    The better one has the lower peak in the main memory, the one of all spaces that XLA's
+    schedulers look at. Returns its analysis and estimate, and by space the peak in the worse order.
+    """
+    other = list_schedule(analysis, estimate.sizes)
+    other_estimate = estimate_memory(other, estimate.platform)
+    low, high = estimated_peaks(analysis, estimate), estimated_peaks(other, other_estimate)
+    if high.get(0, 0) < low.get(0, 0):
+        analysis, estimate, low, high = other, other_estimate, high, low
+    return analysis, estimate, {space: max(low[space], high.get(space, 0)) for space in low}
+
+
+def _count_unassigned(assignment: BufferAssignment, analysis: Analysis) -> int:
+    """How many values of the text with a live range lack an allocation: it is incomplete then."""
+    start = analysis.liveness.start
+    matches = match_values(analysis, assignment.values)
+    n_matched = sum(value != NONE and start[value] != NONE for value in matches)
+    return max(len(start) - start.count(NONE) - n_matched, 0)
+
+
+def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[int]:
+    """For each value of a dump the value of the dataflow; NONE if the text does not define it.
+
+    They are matched by the defining instruction and the part of its result.
+    """
+    flow, slots = analysis.flow, analysis.flow.slots
+    part_of_text: dict[ShapeTree, dict[str, int]] = {}
+    matches = []
+    for value in values:
+        match = NONE
+        row = analysis.program.row_of.get(value.instruction, NONE)
+        if row != NONE and slots.start[row] != NONE:
+            tree = slots.tree(row)
+            if tree not in part_of_text:
+                part_of_text[tree] = {text: part for part, text in enumerate(tree.index_texts)}
+            part = part_of_text[tree].get(value.shape_index)
+            if part is not None:
+                slot = slots.start[row] + part
+                match = flow.value[slot]
+                if match != NONE and flow.defined_at[match] != slot:
+                    match = NONE
+        matches.append(match)
+    return matches
+
+
+def _add_derived(parts: Parts, assignment: BufferAssignment, analysis: Analysis) -> Parts:
+    """The parts with live ranges, positions and uses of the assigned values."""
+    if parts.live_ranges is None:
+        parts = replace(parts, live_ranges=derive_live_ranges(assignment, analysis))
+    if parts.used_values is None:
+        parts = replace(parts, used_values=derive_used_values(assignment, analysis))
+    return parts
+
+
+def derive_live_ranges(assignment: BufferAssignment, analysis: Analysis) -> LiveRanges:
+    """The schedule and the live ranges of the assigned values, in the assignment's order."""
+    program, liveness = analysis.program, analysis.liveness
+    ranges = [
+        LiveRange(value.instruction, value.shape_index, liveness.start[match], liveness.end[match])
+        for value, match in zip(
+            assignment.values, match_values(analysis, assignment.values), strict=True
+        )
+        if match != NONE and liveness.start[match] != NONE
+    ]
+    schedule = [program.names[row] for row in analysis.schedule.order]
+    # XLA reported no peak of values that are not its own.
+    is_dumped = assignment.origin == "dumped"
+    peak_time, peak = reported_peak(analysis) if is_dumped else (None, [])
+    return LiveRanges(schedule, ranges, peak_time, peak, origin="derived")
+
+
+def derive_used_values(assignment: BufferAssignment, analysis: Analysis) -> UsedValues:
+    """The positions and uses of the assigned values, by their ids; values are in text order."""
+    names, flow = analysis.program.names, analysis.flow
+    ids = {
+        match: value.value_id
+        for value, match in zip(
+            assignment.values, match_values(analysis, assignment.values), strict=True
+        )
+        if match != NONE
+    }
+    slots_by_value: defaultdict[int, list[int]] = defaultdict(list)
+    for slot, value in enumerate(flow.value):
+        if value in ids and slot != flow.defined_at[value]:
+            slots_by_value[value].append(slot)
+    uses_by_value: defaultdict[int, list[int]] = defaultdict(list)
+    for use, value in enumerate(flow.use_value):
+        if value in ids:
+            uses_by_value[value].append(use)
+    positions: list[Position] = []
+    uses: list[Use] = []
+    for value in sorted(ids):
+        value_id = ids[value]
+        slots = [flow.defined_at[value], *slots_by_value.get(value, ())]
+        for index, slot in enumerate(slots):
+            name = names[flow.slots.row[slot]]
+            positions.append(Position(value_id, index, name, flow.slots.index_text(slot)))
+        for index, use in enumerate(uses_by_value.get(value, ())):
+            name, part = names[flow.use_row[use]], flow.slots.index_text(flow.use_slot[use])
+            uses.append(Use(value_id, index, name, flow.use_operand[use], part))
+    total = sum(allocation.size_bytes for allocation in assignment.allocations)
+    # XLA prints the sum of all allocations.
+    total_bytes = total if assignment.origin == "dumped" else None
+    return UsedValues(total_bytes, assignment.values, positions, uses, origin="derived")
+
+
+def reported_peak(analysis: Analysis) -> tuple[int | None, list[PeakValue]]:
+    """The peak's time and the values live then, the largest first, as XLA prints them.
+
+    HloLiveRange adds up logical sizes over the schedule, in all memory spaces together. A value
+    counts as the whole result of its defining instruction, and a tuple as its table of pointers,
+    so that this is not the peak of any memory. Without a time if a shape has no size.
+    """
+    flow, liveness = analysis.flow, analysis.liveness
+    live = [value for value, start in enumerate(liveness.start) if start != NONE]
+    reported_bytes = cache(_reported_bytes)
+    change: defaultdict[int, int] = defaultdict(int, {0: 0})
+    peak: list[PeakValue] = []
+    try:
+        for value in live:
+            size = reported_bytes(flow.slots.tree(flow.row[value]), 0)
+            change[liveness.start[value]] += size
+            # XLA removes a value one time after its end, and after adding those that start then.
+            change[liveness.end[value] + 2] -= size
+        peak_time, peak_bytes, total = 0, 0, 0
+        for time in sorted(change):
+            total += change[time]
+            if total > peak_bytes:
+                peak_time, peak_bytes = time, total
+        for value in live:
+            if liveness.start[value] <= peak_time <= liveness.end[value]:
+                slot, row = flow.defined_at[value], flow.row[value]
+                size = reported_bytes(flow.slots.tree(row), flow.slots.place(slot))
+                name = analysis.program.names[row]
+                peak.append(PeakValue(name, flow.slots.index_text(slot), size))
+    except ValueError:
+        return None, []
+    peak.sort(key=lambda value: (-value.size_bytes, value.instruction))
+    return (peak_time, peak) if live else (None, [])
+
+
+def _reported_bytes(tree: ShapeTree, part: int) -> int:
+    """The size of a part of a shape in HloLiveRange's account. Raises ValueError if it has none."""
+    array = tree.arrays[part]
+    return _POINTER_BYTES * len(tree.children[part]) if array is None else logical_bytes(array)
