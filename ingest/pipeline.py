@@ -27,7 +27,7 @@ from .choose_run import (
     refuse_mixed_parts,
 )
 from .doctor import nothing_among
-from .join import opcode_counts
+from .module_rows import opcode_counts
 from .oom_logs import OomLogs, has_other_messages, may_be_log, write_reports
 from .orders import add_orders, modules_without_orders
 from .outcomes import FAILED, OK, PARTIAL, some_of, what_was_replaced

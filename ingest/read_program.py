@@ -5,9 +5,11 @@ import sys
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from ..xla.columns.parts import Parts
+from ..xla.columns.to_plain import to_plain
+from ..xla.parts import Parts
+from .derive import Notes, derive
 from .formats import FORMATS, IS_CONTENT, Role
-from .join import Told, WorkedOut, join
+from .module_rows import build_module
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings, some_of
 from .rows import Module
 from .sources.program import Identified, Key, Program
@@ -109,7 +111,7 @@ def read_program(
     if parts is None:
         outcome.status, outcome.module_id = FAILED, None
     else:
-        _join(program, parts, outcome, user_code)
+        _add_module(program, to_plain(parts), outcome, user_code)
         _judged(outcome)
     if before is not None:
         before.remember(outcome)
@@ -119,46 +121,47 @@ def read_program(
     return outcome
 
 
-def _join(
+def _add_module(
     program: Program, parts: Parts, outcome: ProgramOutcome, user_code: Sequence[str]
 ) -> None:
     """Add the module to the outcome, and to its files what the parts lack or contradict."""
-    told = Told(
-        parts,
-        program.key.platform,
-        int(program.key.compiler) if program.key.compiler else None,
-        parts.is_binary
-        or not any(
-            file.status in (FAILED, PARTIAL) and file.kind not in _SETTINGS
-            for file in outcome.files
-        ),
+    key = program.key
+    is_damaged = any(
+        file.status in (FAILED, PARTIAL) and file.kind not in _SETTINGS for file in outcome.files
     )
-    found, outcome.module = join(told, user_code)
-    _note_all(outcome, parts, found)
+    changelist = int(key.compiler) if key.compiler else None
+    derivation = derive(
+        parts, key.platform, changelist, completes=parts.is_binary or not is_damaged
+    )
+    outcome.module = build_module(derivation, key.platform, user_code)
+    _add_notes(outcome, derivation.notes)
 
 
-def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut) -> None:
+def _add_notes(outcome: ProgramOutcome, notes: Notes) -> None:
     """Note at the files of a program that was read what its parts lack or contradict."""
-    assert outcome.module is not None
-    outcome.lacks_figures = outcome.module.header["origin"] is None
-    if outcome.module.header["origin"] in ("derived", "estimated"):
-        # What was worked out is not missing.
+    module = outcome.module
+    assert module is not None
+    outcome.lacks_figures = module.header["origin"] is None
+    outcome.assumed = dict(notes.assumed)
+    if module.header["origin"] in ("derived", "estimated"):
+        # Derived parts are not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]
-    if found.attribution is not None:
-        outcome.assumed = found.attribution.analysis.assumed
-    if found.why_not is not None and outcome.lacks_figures:
-        _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
-    if found.unread is not None:
-        _programs(outcome)[0].leave_out([found.unread])
-    if found.no_owners is not None:
-        _note(outcome, f"the owners of values are not known: {found.no_owners}")
-    if unread := outcome.module.unread_passes:
-        texts = f"{len(unread)} of {len(parts.pass_texts)} texts between the compiler's passes"
-        _note(outcome, f"{texts} cannot be read and are passed over: {some_of(unread)}")
-    for part, message in outcome.module.contradictions:
+    if notes.why_no_figures is not None and outcome.lacks_figures:
+        _note(outcome, f"no figures without a buffer assignment: {notes.why_no_figures}")
+    if notes.unread is not None:
+        _programs(outcome)[0].leave_out([notes.unread])
+    if notes.why_no_owners is not None:
+        _note(outcome, f"the owners of values are not known: {notes.why_no_owners}")
+    if module.unread_passes:
+        count = f"{len(module.unread_passes)} of {module.n_pass_texts}"
+        texts = f"{count} texts between the compiler's passes"
+        _note(
+            outcome, f"{texts} cannot be read and are passed over: {some_of(module.unread_passes)}"
+        )
+    for part, message in module.contradictions:
         _blamed(outcome, part).contradict(message)
     if all(file.status == OK for file in outcome.files):
-        for message in outcome.module.disagreements:
+        for message in module.disagreements:
             _programs(outcome)[0].contradict(message)
 
 

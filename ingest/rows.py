@@ -1,6 +1,6 @@
 """The rows of modules as lists, and as one Arrow table a relation for the store."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +23,15 @@ class Module:
         rows: those of the other relations.
         contradictions: where the parts of the dump contradict each other.
         disagreements: where they are at odds with the HLO text.
-        unread_passes: the texts between passes that cannot be read, each with its step and pass.
+        n_pass_texts: the number of texts between passes.
+        unread_passes: those that cannot be read, each with its step and pass.
     """
 
     header: dict[str, object]
     rows: Rows
     contradictions: list[Contradiction] = field(default_factory=list)
     disagreements: list[str] = field(default_factory=list)
+    n_pass_texts: int = 0
     unread_passes: list[str] = field(default_factory=list)
 
     @property
@@ -48,7 +50,7 @@ def module_tables(modules: Mapping[int, Module]) -> dict[str, pa.Table]:
 
     A corrupt dump's rows lack columns: these are null.
     """
-    by_relation: dict[str, list[tuple[int, dict[str, list[Any]]]]] = {}
+    by_relation: dict[str, list[tuple[int, Columns]]] = {}
     for module_id, module in modules.items():
         for name, columns in module.rows.items():
             by_relation.setdefault(name, []).append((module_id, columns))
@@ -62,7 +64,13 @@ def module_tables(modules: Mapping[int, Module]) -> dict[str, pa.Table]:
     return tables
 
 
-def _table(name: str, parts: list[dict[str, list[Any]]]) -> pa.Table:
+def columns_of(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
+    """Rows as columns."""
+    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
+    return dict(zip(names, columns, strict=True))
+
+
+def _table(name: str, parts: Sequence[Columns]) -> pa.Table:
     """The rows of several modules, one after the other."""
     types = {column.name: column.type for column in schema(name)}
     present = dict.fromkeys(column for columns in parts for column in columns)
@@ -75,6 +83,6 @@ def _table(name: str, parts: list[dict[str, list[Any]]]) -> pa.Table:
     return pa.table(arrays)
 
 
-def _length(columns: Mapping[str, list[Any]]) -> int:
+def _length(columns: Columns) -> int:
     """The number of rows."""
     return len(next(iter(columns.values()), ()))

@@ -205,9 +205,9 @@ def _computing_value(owned: OwnedValues, loops: dict[int, LoopInputs], value: in
     values = owned.values
     while True:
         source = NONE
-        if values.opcode(value) in COPIES and values.array[value] is not None:
+        if values.opcode[value] in COPIES and values.array[value] is not None:
             source = values.operand(value, 0)
-        elif values.opcode(value) == "while" and value in loops:
+        elif values.opcode[value] == "while" and value in loops:
             source = loops[value].computed
         if source == NONE:
             return value

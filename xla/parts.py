@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, get_args
 
+from .compiler_passes import PassText
 from .program import NotUnderstood, Program, Unread
 
 # Where figures come from. dumped: XLA's own buffer assignment and live ranges; derived: live
@@ -156,6 +157,7 @@ class Parts:
         duplicated: the parts that two files contain.
         is_binary: whether the assignment is a binary's, which is never half read.
         totals: by memory space, bytes, where only a usage report states them.
+        pass_texts: the texts between the compiler's passes, which are read later.
     """
 
     assignment: BufferAssignment | None = None
@@ -166,3 +168,4 @@ class Parts:
     duplicated: list[str] = field(default_factory=list)
     is_binary: bool = False
     totals: dict[int, int] | None = None
+    pass_texts: Sequence[PassText] = ()

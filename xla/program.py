@@ -284,6 +284,15 @@ class Program:
                 self._rows_by_opcode.setdefault(opcode, []).append(row)
         return self._rows_by_opcode
 
+    def check_computations(self) -> None:
+        """Raise DumpError if a computation is empty, or its root was not read."""
+        for computation, name in enumerate(self.computation_names):
+            if self.root[computation] == NONE:
+                if not self.unread and not len(self.rows_of(computation)):
+                    raise DumpError(f"computation {name} is empty")
+                line = self.unread[0].line if self.unread else None
+                raise DumpError(f"the root of computation {name} is not read", line)
+
     def rows_of(self, computation: int) -> range:
         """The rows of a computation."""
         return range(self.first[computation], self.stop[computation])

@@ -1,26 +1,14 @@
-"""Reader of HLO texts between two passes: of each instruction what following it needs."""
+"""Reader of HLO texts between two passes."""
 
 import re
 from typing import NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ...xla.errors import DumpError
 from ...xla.pass_programs import PassProgram
-from ...xla.program import NONE, Header, Metadata
-from .hlo_text import (
-    COMPUTATION_NAME,
-    called_computations,
-    is_root,
-    marked,
-    read_operands,
-    rejoined,
-    split_instructions,
-    tuple_indices,
-)
-from .line_columns import Lines, as_numpy, split_lines
+from ...xla.program import NONE
+from .hlo_text import HloTextReader, join_instructions
+from .instruction_reader import InstructionReader
+from .lines import split_lines
 
 _SUFFIX = re.compile(r"\.(?:gz|zst)$")
 _NAME = re.compile(
@@ -28,7 +16,7 @@ _NAME = re.compile(
     r"(?:\.after_(?P<after>.+?))?(?:\.before_(?P<before>.+))?\.txt"
 )
 _STEP = re.compile(r"^(?:\d{10,20}\.)?module_.*\.\d{4,9}\.")
-_ELEMENT = r"#\d+$"
+_ELEMENT = re.compile(r"(.*)#([0-9]{1,9})")
 
 
 class PassName(NamedTuple):
@@ -54,83 +42,44 @@ def pass_name(name: str) -> PassName | None:
     return PassName(found["stem"], int(found["step"]), found["pipeline"], found["after"])
 
 
-def read_pass_text(text: bytes) -> PassProgram:
-    """The program. Raises DumpError."""
-    lines = split_lines(text)
-    header, body = lines.first(), lines.between(1, len(lines))
-    if not header.startswith("HloModule "):
-        raise DumpError("not HLO text", 1)
-    is_scheduled = ", is_scheduled=true" in header
+def read_pass_text(content: bytes) -> PassProgram:
+    """The program of a text. Raises DumpError if any of its lines cannot be read."""
+    lines = split_lines(content).text
     try:
-        return _read(body, is_scheduled=is_scheduled)
+        return _read_program(lines)
     except DumpError:
-        return _read(rejoined(body), is_scheduled=is_scheduled)
+        return _read_program(join_instructions(lines))
 
 
-def _read(lines: Lines, *, is_scheduled: bool) -> PassProgram:
-    body, marks, _ = marked(lines)
-    opened = body.where(marks.is_open).extract(COMPUTATION_NAME, "a computation")
-    computations = opened["computation"]
-    entry = np.flatnonzero(as_numpy(pc.not_equal(opened["entry"], "")))
-    if not len(entry):
-        raise DumpError("the text has no entry computation", 1)
-    instructions = split_instructions(body.where(marks.is_instruction))
-    names = instructions.names
-    operands, _ = read_operands(instructions)
-    texts = operands["operand"].combine_chunks()
-    elements = np.full(len(texts), -1, np.int64)
-    of_element = as_numpy(pc.match_substring_regex(texts, _ELEMENT))
-    if of_element.any():
-        # Since JAX 0.12 `%x#1` is element 1 of the tuple x.
-        split = pc.extract_regex(texts, r"^(?P<name>.*?)(?:#(?P<element>\d+))?$")
-        texts = pc.struct_field(split, "name")
-        numbers = pc.struct_field(split, "element").filter(pa.array(of_element))
-        elements[of_element] = numbers.cast(pa.int64()).to_numpy()
-    users = pc.index_in(operands["instruction"].combine_chunks(), value_set=names).to_numpy()
-    places = pc.index_in(texts, value_set=names)
-    known = as_numpy(pc.is_valid(places))
-    places = pc.fill_null(places, 0).to_numpy()
-    calls = called_computations(instructions, computations)
-    rows, distinct = instructions.metadata
-    op_names = pc.struct_field(
-        pc.extract_regex(distinct.dictionary, r'\bop_name="(?P<name>(?:[^"\\]|\\.)*)"'), "name"
-    )
-    codes = np.full(len(names), -1, np.int32)
-    codes[rows] = distinct.indices.to_numpy()
+def _read_program(lines: list[str]) -> PassProgram:
     program = PassProgram()
-    program.header = Header(is_scheduled=is_scheduled)
-    owner = ((np.cumsum(marks.is_open) - 1)[marks.is_instruction]).tolist()
-    opcodes, shapes = instructions.opcodes.to_pylist(), instructions.shapes.to_pylist()
-    lists: list[list[int]] = [[] for _ in owner]
-    for user, place, is_known, element in zip(
-        users.tolist(), places.tolist(), known.tolist(), elements.tolist(), strict=True
-    ):
-        if element >= 0:
-            program.elements[user, len(lists[user])] = element
-        lists[user].append(place if is_known else NONE)
-    texts_of = [*op_names.to_pylist(), None]
-    indices = pc.fill_null(tuple_indices(instructions), 0).to_numpy().tolist()
-    roots = is_root(instructions).tolist()
-    computation_names = computations.to_pylist()
-    for row, name in enumerate(names.to_pylist()):
-        while len(program.computation_names) <= owner[row]:
-            program.add_computation(computation_names[len(program.computation_names)])
-        program.add_instruction(
-            name,
-            opcodes[row],
-            shapes[row],
-            tuple(lists[row]),
-            row,
-            metadata=Metadata(op_name=texts_of[codes[row]]),
-            tuple_index=indices[row],
-        )
-        if roots[row]:
-            program.root[owner[row]] = row
-    program.entry = int(entry[0])
-    callers = pc.index_in(calls["instruction"].combine_chunks(), value_set=names).to_pylist()
-    callees = pc.index_in(calls["computation"].combine_chunks(), value_set=computations)
-    for row, attribute, callee in zip(
-        callers, calls["attribute"].to_pylist(), callees.to_pylist(), strict=True
-    ):
-        program.calls.setdefault(row, []).append((attribute, callee))
+    reader = HloTextReader(_PassReader(program))
+    reader.read(lines)
+    reader.check_end(len(lines))
+    if reader.errors:
+        raise reader.errors[0]
+    reader.instructions.finish()
     return program
+
+
+class _PassReader(InstructionReader):
+    """Reads the instructions of a PassProgram, which has no rows for elements of tuples."""
+
+    def __init__(self, program: PassProgram) -> None:
+        super().__init__(program)
+        self._elements = program.elements
+
+    def operand_rows(self, names: list[str], line: int) -> tuple[int, ...]:
+        """The rows of the operands; NONE for one that is not defined."""
+        row_of = self.program.row_of
+        rows = []
+        for number, name in enumerate(names):
+            row = row_of.get(name, NONE)
+            if row == NONE and (match := _ELEMENT.fullmatch(name)):
+                row = row_of.get(match[1], NONE)
+                self._elements[len(self.program), number] = int(match[2])
+            rows.append(row)
+        return tuple(rows)
+
+    def drop_undefined_operands(self, row: int) -> None:
+        """Keep them."""

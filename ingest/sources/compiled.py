@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from ...schema import ids
 from ...schema.errors import UsageError
+from ...xla.columns.bridge_h import read_hlo_text
 from ...xla.columns.parts import Parts
 from ...xla.errors import DumpError
 from ..outcomes import FileOutcome
-from ..readers.hlo_text import header_name, read_hlo_text
+from ..readers.hlo_header import header_name
 from ..readers.lines import split_complete_lines
 from ..readers.proto_identity import find_hlo_proto, identify_hlo_proto
 from ..readers.wire import encode_varint

@@ -10,36 +10,29 @@ from functools import cache, cached_property, lru_cache, partial
 from pathlib import PurePosixPath
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema import ids
+from ...xla.columns.bridge_h import definition_table
 from ...xla.columns.bridge_p import read_hlo_proto
 from ...xla.columns.bridge_t import part_as_tables
 from ...xla.columns.parts import (
     HloText,
     NotUnderstoods,
     Parts,
-    Unread,
     UsedValues,
     with_space_names,
 )
 from ...xla.compiler_passes import PassText
 from ...xla.errors import DumpError
 from ...xla.pass_programs import PassProgram
+from ...xla.program import Unread
 from .. import formats
 from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
-from ..readers.hlo_text import (
-    FRAME_TABLES,
-    header_name,
-    read_instructions,
-    read_the_rest,
-    split_instructions,
-    unread_lines,
-)
-from ..readers.line_columns import lines_of
+from ..readers.hlo_header import header_name
+from ..readers.hlo_text import read_definitions
 from ..readers.lines import (
     Lines,
     check_last_line_end,
@@ -51,6 +44,7 @@ from ..readers.lines import (
 from ..readers.pass_text import PassName, pass_name, read_pass_text
 from ..readers.pasted import contains_assignment, read_pasted_assignment
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
+from ..readers.stack_frames import FRAME_TABLES
 from ..readers.thunks import METADATA, SEQUENCE, read_shared_memory, thunks_name
 from ..readers.usage_report import read_rounded_allocations, read_totals
 from ..readers.used_values import read_definition_lines
@@ -153,7 +147,7 @@ def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts
         if damaged:
             lines_are = "1 line is" if len(damaged) == 1 else f"{len(damaged)} lines are"
             why = Unread(damaged[0], f"{lines_are} not read, whose bytes are not UTF-8")
-            part = replace(part, unread=(why, *part.unread))
+            part.unread.insert(0, why)
         formats.store_part(parts, format_, part)
         outcome.leave_out(getattr(part, "unread", ()))
         outcome.pass_over(getattr(part, "not_understood", ()))
@@ -237,15 +231,11 @@ def add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: Ou
     """Read the definitions in Used values, which replace a missing HLO text."""
     outcome = next(file for file in outcomes.values() if USED_VALUES.title in file.holds)
     try:
-        numbers, texts = zip(*read_definition_lines(section), strict=True)
-        column = pa.array(texts, pa.large_string())
-        definitions, errors = read_the_rest(
-            lines_of(column, np.array(numbers)),
-            lambda lines: read_instructions(split_instructions(lines)),
+        definitions = read_definitions(read_definition_lines(section))
+        parts.used_values = replace(
+            used, definitions=definition_table(definitions), unread=tuple(definitions.unread)
         )
-        unread = unread_lines(errors, len(definitions), "instructions")
-        parts.used_values = replace(used, definitions=definitions, unread=unread)
-        outcome.leave_out(unread)
+        outcome.leave_out(definitions.unread)
     except DumpError as error:
         parts.used_values = None
         if outcome.status == OK:

@@ -8,7 +8,7 @@ import pytest
 
 from memhouse.ingest.join import Told, join_parts, work_out
 from memhouse.ingest.readers import lines
-from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.parts import Parts
 
 ARRAY = "f32[16]{0}"

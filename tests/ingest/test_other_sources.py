@@ -7,11 +7,11 @@ import pytest
 
 from memhouse.ingest.outcomes import FileOutcome
 from memhouse.ingest.pipeline import Run, ingest_programs
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_complete_lines
 from memhouse.ingest.sources.program import Identified, Key
 from memhouse.ingest.workers import Workers
 from memhouse.schema import ids
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.parts import Parts
 
 from ..support.warehouse import rows, writing

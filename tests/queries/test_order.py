@@ -6,10 +6,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.queries.advice.asked_program import read_layout, read_program
 from memhouse.queries.advice.findings.order import another_order, order_of
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.program import number_program
 from memhouse.xla.order import Buffers, Ordering
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from .. import parts as plain
-from ..program import NotUnderstood, Unread
+from ..program import NotUnderstood, Program, Unread
 from . import parts as columns
+from .bridge_p import hlo_tables
 
 _TEXT, _ID, _SIZE, _FLAG = pa.large_string(), pa.int32(), pa.int64(), pa.bool_()
 _ALLOCATIONS = pa.schema(
@@ -67,6 +68,8 @@ _SPACES = pa.schema({"memory_space": _ID, "space_name": _TEXT})
 def part_as_tables(part: Any) -> Any:
     """A plain part, or the names of the memory spaces, as tables; any other object as it is."""
     match part:
+        case Program():
+            return hlo_tables(part)
         case dict():
             return _table(part.items(), _SPACES)
         case plain.BufferAssignment():

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from memhouse.ingest.join import Told, join_parts, work_out
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.parts import Parts
 
 from ...support.command import run_memhouse

@@ -9,12 +9,12 @@ import pytest
 
 from memhouse.ingest.join import with_dumped_elements
 from memhouse.ingest.readers.hlo_proto import read_hlo_proto
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.live_range import read_live_ranges
 from memhouse.ingest.readers.used_values import read_used_values
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.bridge_t import part_as_tables
 from memhouse.xla.columns.parts import Parts
 from memhouse.xla.columns.program import number_program

@@ -6,8 +6,8 @@ from collections import defaultdict
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.liveness import Derived, derive
 from memhouse.xla.estimate import estimate
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.dataflow import CPU, GPU, TPU, array_bytes, platform_of
 from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError

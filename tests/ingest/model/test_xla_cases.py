@@ -7,9 +7,9 @@ The names in brackets are those of the tests in `hlo_live_range_test.cc` (range)
 
 import pytest
 
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.live_range import read_live_ranges
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.bridge_t import part_as_tables
 from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError

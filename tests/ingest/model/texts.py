@@ -3,9 +3,9 @@
 from typing import Any
 
 from memhouse.ingest.join import WorkedOut, join_parts
-from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.columns.bridge_e import completed
+from memhouse.xla.columns.bridge_h import read_hlo_text
 from memhouse.xla.columns.liveness import Derived, derive
 from memhouse.xla.columns.parts import Parts
 

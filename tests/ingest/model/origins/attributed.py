@@ -5,7 +5,7 @@ from typing import NamedTuple
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.attribution import Attribution, attribute
-from memhouse.xla.columns.liveness import derive
+from memhouse.xla.liveness import analyse
 from memhouse.xla.program import NONE, ShapeIndex
 
 # A value: the defining instruction and the shape index.
@@ -14,7 +14,7 @@ Value = tuple[str, ShapeIndex]
 
 def attribution_of(text: str) -> Attribution:
     """The attribution of an HLO text."""
-    return attribute(derive(read_hlo_text(split_lines(text.encode()))).analysis)
+    return attribute(analyse(read_hlo_text(split_lines(text.encode()))))
 
 
 def values_of(attribution: Attribution) -> list[Value]:

@@ -4,10 +4,7 @@ import re
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import Lines, split_lines
-from memhouse.xla.columns.bridge import plain_program
-from memhouse.xla.columns.liveness import derive
-from memhouse.xla.columns.parts import HloText
-from memhouse.xla.columns.program import number_program
+from memhouse.xla.liveness import analyse
 from memhouse.xla.named_program import NamedProgram, find_callers
 from memhouse.xla.names import OpName, read_op_names
 from memhouse.xla.passes import find_passes
@@ -46,21 +43,15 @@ def module(*computations: str, entry: list[str]) -> str:
     )
 
 
-def read_hlo(text: str | Lines) -> HloText:
-    return read_hlo_text(split_lines(text.encode()) if isinstance(text, str) else text)
-
-
 def read(text: str | Lines) -> tuple[Program, list[OpName]]:
-    hlo = read_hlo(text)
-    program = plain_program(number_program(hlo), hlo)
+    program = read_hlo_text(split_lines(text.encode()) if isinstance(text, str) else text)
     return program, read_op_names(program)
 
 
 def pass_by_name(text: str) -> dict[str, str]:
-    hlo = read_hlo(text)
-    analysis = derive(hlo).analysis
-    passes = find_passes(NamedProgram(analysis.program, analysis.flow))
-    return dict(zip(analysis.program.names, passes.of, strict=True))
+    program, _ = read(text)
+    passes = find_passes(NamedProgram(program, analyse(program).flow))
+    return dict(zip(program.names, passes.of, strict=True))
 
 
 def scope_by_name(text: str) -> dict[str, tuple[str, str] | None]:
