@@ -502,7 +502,6 @@ class _ModuleBuilder:
 
     def _add_traits(self, attribution: Attribution, memory: MemoryFigures | None) -> None:
         """The rows of `traits`."""
-        program = attribution.analysis.program
         instructions = self.rows["instructions"]
         times = instructions.get("schedule_time")
         peak_id = None
@@ -519,7 +518,7 @@ class _ModuleBuilder:
                     instructions["source_file"], instructions["source_line"], strict=True
                 )
             ],
-            None if peak_id is None else program.names[peak_id],
+            peak_id,
         )
         self._add("traits", Trait._fields, traits)
 

@@ -67,15 +67,17 @@ def find_traits(
     values: Iterable[AssignedValue],
     times: Sequence[int] | None,
     lines: Sequence[str | None],
-    peak_instruction: str | None,
+    peak_instruction_id: int | None,
 ) -> list[Trait]:
     """The traits of a program.
 
     Args:
         values: those of the buffer assignment.
-        times: by row, the time in the dumped schedule, or NONE; None without a schedule.
+        times: by row, the time in the dumped schedule, or NONE; None without a schedule. Ids
+            beyond the program's rows are ignored.
         lines: by row, the source line of the user's code, such as `zoo.py:40`.
-        peak_instruction: the instruction that runs at the main memory's peak; None if not known.
+        peak_instruction_id: the row of the instruction that runs at the main memory's peak, or
+            an id beyond the program's rows if the HLO text lacks it; None if unknown.
     """
     program = attribution.analysis.program
     is_random = _random_instructions(attribution)
@@ -90,9 +92,10 @@ def find_traits(
         *_rows("random", _largest(random_lines)),
         *_sorted_rows("computed", _computed_bytes(program, values)),
     ]
-    if peak_instruction is not None:
-        row = program.row_of.get(peak_instruction, NONE)
-        traits.append(Trait("peak_at", _label(attribution, lines, row), 1))
+    if peak_instruction_id is not None:
+        is_known = peak_instruction_id < len(program)
+        label = _label(attribution, lines, peak_instruction_id) if is_known else "(not known)"
+        traits.append(Trait("peak_at", label, 1))
     return [trait for trait in traits if trait.amount]
 
 
@@ -122,8 +125,8 @@ def _hashes(program: Program, times: Sequence[int] | None) -> list[Trait]:
     ]
     # Without live ranges and a scheduled text the order is not known.
     if times is not None:
-        timed = sorted((time, row) for row, time in enumerate(times) if time != NONE)
-        order = (kind_of.get((program.opcode[row], program.shape[row])) for _, row in timed)
+        timed = [(time, row) for row, time in enumerate(times[: len(program)]) if time != NONE]
+        order = (kind_of.get((program.opcode[row], program.shape[row])) for _, row in sorted(timed))
         ordered = [kind for kind in order if kind is not None]
         traits.append(Trait("program_order", "", _hash64(kinds, ordered)))
     traits.append(Trait("collectives", "", _hash64(collectives)))
@@ -222,8 +225,6 @@ def _random_instructions(attribution: Attribution) -> list[bool]:
 
 def _label(attribution: Attribution, lines: Sequence[str | None], row: int) -> str:
     """The source line of an instruction, otherwise its operation, otherwise its opcode."""
-    if row == NONE:
-        return "(not known)"
     scope = attribution.scopes.scope_id[row]
     if scope == NONE:
         return lines[row] or attribution.analysis.program.opcode[row]

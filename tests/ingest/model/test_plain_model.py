@@ -1,10 +1,4 @@
-"""The engine, its rules written again in plain Python, and XLA: all three say the same.
-
-Not compared, and why:
-- Values of reducers and of other computations without a time have no residual.
-- Of the instructions that read a residual first at one time, in one fusion, any will do.
-- A tuple's table has no origin; the plain rules know arrays only.
-"""
+"""The engine, its rules written again in plain Python, and XLA: all three agree."""
 
 import gzip
 from collections import defaultdict
@@ -19,8 +13,6 @@ from memhouse.xla.sizes import value_sizes
 from ...support.dumps import DUMPS, copy_dump
 from ...support.rounds import rounds
 from . import against_dumps, placement_against_dumps, plain_placement, plain_rules
-from .origins import against_plain, test_rules
-from .plain_names import JOINED, STRONG, WEAK
 from .random_programs import scheduled_hlo
 from .texts import analyse_text, figures, schedule
 
@@ -53,37 +45,6 @@ def test_the_plain_rules_say_what_xla_says(tmp_path):
         if (compared == 0) != (folder.as_posix() in UNSCHEDULED):
             failures.append((folder, compared))
     assert failures == []
-
-
-def attribution_differences(text):
-    """The origins, scopes and residuals of which the engine and the plain rules differ."""
-    found = [*against_plain.differences(text).items()]
-    engine = against_plain.engine_scopes(against_plain.attribution_of(text))
-    rules, _ = against_plain.plain_rules(text)
-    for name, x in rules.module.instructions.items():
-        has_path = rules.names.kind(x) in (JOINED, WEAK, STRONG)
-        scope = "/".join(rules.names.scope(x)) if has_path else None
-        found += [(name, engine.get(name), scope)] if engine.get(name) != scope else []
-    if "is_scheduled=true" in text[:5000]:
-        rows = against_plain.engine_residuals(against_plain.attribution_of(text))
-        readers = dict(against_plain.plain_residual_rows(text))
-        found += {row for row, _ in rows} ^ readers.keys()
-        for row, reader in rows:
-            if not (reader in readers[row] or (reader is None and not readers[row])):
-                found.append((row, reader, readers[row]))
-    return found
-
-
-def test_the_engine_attributes_as_the_plain_rules_do():
-    """All samples, and the programs made for one rule each."""
-    texts = {
-        str(path): text
-        for path in sorted(DUMPS.rglob("*after_optimizations.txt*"))
-        if (text := read(path)).startswith("HloModule")
-    }
-    texts |= {f"{number} of test_rules": case[0] for number, case in enumerate(test_rules.CASES)}
-    found = {name: attribution_differences(text) for name, text in texts.items()}
-    assert {name: differing for name, differing in found.items() if differing} == {}
 
 
 def as_plain(analysis: Analysis) -> plain_rules.Liveness:
@@ -139,9 +100,3 @@ def test_random_programs_have_the_same_lives_and_peaks(text: str):
     ]
     peaks = {row["memory_space"]: row["peak_bytes"] for row in figures(text, "cpu")}
     assert peaks.get(0, 0) == plain_placement.peak(text, dict(zip(values, sizes, strict=True)))[1]
-
-
-@settings(max_examples=rounds(50), deadline=None, suppress_health_check=list(HealthCheck))
-@given(scheduled_hlo(named=True))
-def test_random_programs_have_the_same_owners(text):
-    assert attribution_differences(text) == []

@@ -2,16 +2,14 @@
 
 from typing import Any
 
-from memhouse.ingest.join import WorkedOut, join_parts
+from memhouse.ingest.derive import Derivation, Notes
+from memhouse.ingest.module_rows import build_module
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.analysis import Analysis
-from memhouse.xla.columns.bridge import plain_program
-from memhouse.xla.columns.bridge_d import derive
-from memhouse.xla.columns.bridge_e import completed
-from memhouse.xla.columns.parts import Parts
-from memhouse.xla.columns.program import number_program
+from memhouse.xla.complete import complete
 from memhouse.xla.liveness import analyse
+from memhouse.xla.parts import Parts
 from memhouse.xla.program import NONE, Program
 
 LOOP = """\
@@ -103,8 +101,7 @@ ENTRY %main (p: f32[8], q: f32[1], at: s32[]) -> f32[8] {
 
 def read_program(text: str) -> Program:
     """The program in a text."""
-    hlo = read_hlo_text(split_lines(text.encode()))
-    return plain_program(number_program(hlo), hlo)
+    return read_hlo_text(split_lines(text.encode()))
 
 
 def analyse_text(text: str) -> Analysis:
@@ -170,7 +167,7 @@ def alias_sets(analysis: Analysis) -> set[frozenset[str]]:
 
 def figures(text: str, platform: str | None = None) -> list[dict[str, Any]]:
     """The rows of `module_memory` that a text alone gives; none if it gives no figures."""
-    hlo = read_hlo_text(split_lines(text.encode()))
-    parts, *_ = completed(Parts(hlo=hlo), derive(hlo), platform=platform)
-    tables = join_parts(WorkedOut.of(parts)).tables
+    program = read_program(text)
+    parts, *_ = complete(Parts(program=program), analyse(program), platform)
+    tables = build_module(Derivation(parts, Notes())).tables
     return list(tables["module_memory"].to_pylist()) if "module_memory" in tables else []

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.attribution import attribute
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.liveness import derive
 from memhouse.xla.errors import DumpError
+from memhouse.xla.liveness import analyse
 
 from ....support.dumps import DUMPS
 from ....support.mutations import change_number, drop_lines, insert_token, swap_lines
@@ -50,8 +50,7 @@ CHANGES = (
 def attributed(text):
     """Whether a text could be read at all."""
     try:
-        hlo = read_hlo_text(split_lines(text))
-        attribute(hlo, derive(hlo))
+        attribute(analyse(read_hlo_text(split_lines(text))))
     except DumpError:
         return False
     return True

@@ -2,11 +2,9 @@
 
 import pytest
 
-from memhouse.xla.columns.program import NONE
 from memhouse.xla.owners.candidates import RULES
-from memhouse.xla.roles import ROLES
 
-from .against_plain import attribution_of, engine_answers, engine_residuals, places
+from .attributed import attribution_of, owners_of, residuals_of, roles_of
 
 A, T = "f32[8]{0}", "(f32[8]{0}, f32[8]{0})"
 
@@ -226,7 +224,7 @@ CASES = [
 
 def test_each_value_has_the_owner_that_its_rule_gives():
     assert EXAMPLES.keys() == set(RULES)
-    answers = {text: engine_answers(attribution_of(text)) for text in {case[0] for case in CASES}}
+    answers = {text: owners_of(attribution_of(text)) for text in {case[0] for case in CASES}}
     failures = []
     for text, name, index, expected in CASES:
         answer = answers[text][name, index]
@@ -252,8 +250,8 @@ def test_what_is_fetched_back_by_copies_is_saved():
         f"%done = {fast} copy-done(%start)",
         f"ROOT %back = {A} multiply(%done, %slope)" + named("jit(f)/transpose(jvp())/mul"),
     )
-    rows = engine_residuals(attribution_of(text))
-    assert {(*values, origin, reader) for (values, _, _, origin, _), reader in rows} == {
+    rows = residuals_of(attribution_of(text))
+    assert {(*row.values, row.owner, row.reader) for row in rows} == {
         (("made", ()), "made", "back"),
         (("start", (0,)), "made", "back"),
         (("loss", ()), "loss", "slope"),
@@ -268,18 +266,9 @@ def test_only_arrays_are_residuals():
         f"%one = {A} get-tuple-element(%call), index=0",
         f"ROOT %back = {A} multiply(%one, %made)" + named("jit(f)/transpose(jvp())/mul"),
     )
-    rows = [row for row, _ in engine_residuals(attribution_of(text))]
-    assert {value for values, *_ in rows for value in values} == {
+    rows = residuals_of(attribution_of(text))
+    assert {value for row in rows for value in row.values} == {
         *(("made", ()), ("loss", ()), ("call", (0,)))
-    }
-
-
-def roles(text):
-    found = attribution_of(text)
-    return {
-        name: ROLES[role]
-        for (name, _), role in zip(places(found), found.roles.tolist(), strict=True)
-        if role != NONE
     }
 
 
@@ -296,7 +285,7 @@ def test_roles_of_a_training_step(donated):
         f"ROOT %out = {T} tuple(%new, %moment)",
         header=", input_output_alias={ {0}: (1, {}), {1}: (2, {}) }" if donated else "",
     ).replace("%x = f32[8]", "%x = s32[8]")
-    found = roles(text)
+    found = roles_of(text)
     assert (found["x"], found["w"], found["m"]) == ("input", "weight", "optimizer state")
     assert (found["hidden"], found["slope"]) == ("activation", "gradient")
 
@@ -310,7 +299,7 @@ def test_roles_of_a_decoder():
         f"ROOT %put = {A} dynamic-update-slice(%cache, %key, %i)" + named("jit(f)/put"),
         header=", input_output_alias={ {}: (2, {}) }",
     )
-    found = roles(text)
+    found = roles_of(text)
     names = ("x", "w", "cache", "i")
     assert [found[name] for name in names] == ["input", "weight", "state", "input"]
 
@@ -339,7 +328,7 @@ def test_what_a_nameless_gradient_reads_is_input():
         f"ROOT %out = ({A}, {A}, f32[]) tuple(%new, %moment, %size)",
         header=DONATED,
     )
-    assert roles(text)["x"] == "input"
+    assert roles_of(text)["x"] == "input"
 
 
 def test_what_is_replaced_without_a_gradient_is_state():
@@ -354,7 +343,7 @@ def test_what_is_replaced_without_a_gradient_is_state():
         f"ROOT %out = ({A}, {A}, {A}, s32[]) tuple(%new, %moment, %next, %more)",
         header=DONATED.replace(" }", ", {2}: (3, {}), {3}: (4, {}) }"),
     )
-    found = roles(text)
+    found = roles_of(text)
     assert [found[name] for name in ("w", "m", "mean", "count")] == [
         "weight",
         "optimizer state",
@@ -372,6 +361,6 @@ def test_without_data_names_tell_training_from_a_score(name, role):
         f"ROOT %new = {A} add(%x, %score)" + named("jit(f)/add"),
         header=", input_output_alias={ {}: (0, {}) }",
     ).replace('op_name="x"', f'op_name="{name}"')
-    assert roles(text)["x"] == role
-    passes = {pass_ for _, _, pass_ in filter(None, engine_answers(attribution_of(text)).values())}
+    assert roles_of(text)["x"] == role
+    passes = {pass_ for _, _, pass_ in filter(None, owners_of(attribution_of(text)).values())}
     assert ("optimizer" in passes) == (role == "weight")

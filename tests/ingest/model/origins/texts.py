@@ -2,17 +2,12 @@
 
 import re
 
-import numpy as np
-
+from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import Lines, split_lines
-from memhouse.xla.columns.bridge import plain_program
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.bridge_o import op_name_columns
-from memhouse.xla.columns.parts import HloText
-from memhouse.xla.columns.program import number_program
-from memhouse.xla.named_program import find_callers
+from memhouse.xla.liveness import analyse
+from memhouse.xla.named_program import NamedProgram, find_callers
 from memhouse.xla.names import OpName, read_op_names
-from memhouse.xla.passes import PASSES, Passes, passes
+from memhouse.xla.passes import find_passes
 from memhouse.xla.program import Program
 from memhouse.xla.scopes import find_scopes
 
@@ -48,28 +43,15 @@ def module(*computations: str, entry: list[str]) -> str:
     )
 
 
-def read_hlo(text: str | Lines) -> HloText:
-    return read_hlo_text(split_lines(text.encode()) if isinstance(text, str) else text)
-
-
 def read(text: str | Lines) -> tuple[Program, list[OpName]]:
-    hlo = read_hlo(text)
-    program = plain_program(number_program(hlo), hlo)
+    program = read_hlo_text(split_lines(text.encode()) if isinstance(text, str) else text)
     return program, read_op_names(program)
-
-
-def passes_of(text: str | Lines) -> Passes:
-    instructions = read_hlo(text).instructions
-    program, op_names = read(text)
-    sources = instructions["source_file"], instructions["source_line"]
-    caller = np.array(find_callers(program))
-    return passes(number_program(read_hlo(text)), op_name_columns(op_names), caller, *sources)
 
 
 def pass_by_name(text: str) -> dict[str, str]:
     program, _ = read(text)
-    codes = passes_of(text).codes.tolist()
-    return {name: PASSES[code] for name, code in zip(program.names, codes, strict=True)}
+    passes = find_passes(NamedProgram(program, analyse(program).flow))
+    return dict(zip(program.names, passes.of, strict=True))
 
 
 def scope_by_name(text: str) -> dict[str, tuple[str, str] | None]:
