@@ -1,4 +1,4 @@
-"""The tables' Arrow types, for the readers, `ingest/join.py` and the store."""
+"""The tables' Arrow types, for the readers, `ingest/rows.py` and the store."""
 
 import re
 from collections.abc import Mapping, Sequence

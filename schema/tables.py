@@ -28,14 +28,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from ..xla.columns.parts import ORIGINS, SPACES
 from ..xla.compiler_passes import EVENTS
 from ..xla.kernels import KINDS
 from ..xla.order import MAX_INSTRUCTIONS
 from ..xla.owners.candidates import RULES
+from ..xla.parts import ORIGINS
 from ..xla.passes import PASSES
 from ..xla.peak_parts import CATEGORIES
 from ..xla.roles import ROLES
+from ..xla.spaces import SPACES
 from .history.chains import MATCHES
 from .readable import quoted
 

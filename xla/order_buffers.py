@@ -101,7 +101,7 @@ def find_buffers(
 
 
 def _temp_sizes(values: Sequence[OrderedValue], sets: Sequence[int]) -> dict[int, int]:
-    """The bytes of each alias set whose values are in temps alone, in ascending order of the set."""
+    """The bytes of each alias set whose values are in temps alone, ascending by set."""
     sizes: dict[int, int] = {}
     fixed = set()
     for value, alias_set in zip(values, sets, strict=True):

@@ -49,5 +49,5 @@ _DEVICES = {
 
 
 def find_device(version: str, variant: str, configuration: str) -> Device | None:
-    """The TPU of a version, a variant and a configuration as libtpu prints them; None if unknown."""
+    """The TPU of a version, variant and configuration as libtpu prints them; None if unknown."""
     return _DEVICES.get((_VERSIONS.get(version, ""), variant, configuration or "default"))

@@ -145,7 +145,8 @@ def order_of(program: Program) -> Ordering:
     placed = {row[0]: row[1:] for row in zip(*(each.tolist() for each in columns), strict=True)}
     table = program.rows(
         "SELECT value_id, instruction_id, COALESCE(alias_set, -1) AS alias_set, memory_space,"
-        ' COALESCE(size_bytes, 0) AS size_bytes FROM "values" WHERE module_id = $1 ORDER BY value_id'
+        ' COALESCE(size_bytes, 0) AS size_bytes FROM "values"'
+        " WHERE module_id = $1 ORDER BY value_id"
     )
     values = [
         OrderedValue(*row, *placed.get(row[0], ()))
