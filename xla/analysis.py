@@ -1,4 +1,4 @@
-"""What the rules find in a program: the schedule, the values and their live ranges."""
+"""The results of the rules: a program's schedule, its values and their live ranges."""
 
 from dataclasses import dataclass
 

@@ -213,7 +213,7 @@ def reported_peak(analysis: Analysis) -> tuple[int | None, list[PeakValue]]:
         for value in live:
             if liveness.start[value] <= peak_time <= liveness.end[value]:
                 slot, row = flow.defined_at[value], flow.row[value]
-                size = reported_bytes(flow.slots.tree(row), flow.slots.place(slot))
+                size = reported_bytes(flow.slots.tree(row), flow.slots.part(slot))
                 name = analysis.program.names[row]
                 peak.append(PeakValue(name, flow.slots.index_text(slot), size))
     except ValueError:

@@ -247,7 +247,7 @@ class Forwarding:
             is_update = program.opcode[slots.row[operand]] == "parameter" and slots.is_leaf(result)
             if root in start_by_root and is_update:
                 results = slots.element(slots.start[start_by_root[root]], 1)
-                self.source[results + slots.place(result)] = operand
+                self.source[results + slots.part(result)] = operand
 
     def resolve(self) -> list[int]:
         """By slot, the slot that defines its value."""

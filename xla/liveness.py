@@ -72,7 +72,7 @@ def analyse(
 
 
 def reorder(analysis: Analysis, order: Sequence[int]) -> Analysis:
-    """The same program and values in another order of the instructions, see `flatten`."""
+    """Analyse the program again in another order of its instructions, see `flatten`."""
     program, flow = analysis.program, analysis.flow
     schedule = flatten(program, order)
     liveness = live_ranges(program, schedule, flow, async_starts_late=analysis.async_starts_late)
@@ -312,7 +312,7 @@ def _end_where_next_starts(start: list[int], end: list[int], alias_set: list[int
             members.setdefault(smallest, [smallest]).append(value)
     for values in members.values():
         values.sort(key=lambda value: (start[value], end[value]))
-        for earlier, later in pairwise(values):
-            if end[earlier] >= start[later]:
-                end[later] = max(end[earlier], end[later])
-                end[earlier] = start[later]
+        for value, successor in pairwise(values):
+            if end[value] >= start[successor]:
+                end[successor] = max(end[value], end[successor])
+                end[value] = start[successor]

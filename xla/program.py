@@ -32,7 +32,7 @@ class Alias(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """Where the framework created an instruction: its `metadata={…}`; None where it is silent."""
+    """The origin of an instruction in the framework: its `metadata={…}`; None if not stated."""
 
     op_name: str | None = None
     source_file: str | None = None
@@ -99,14 +99,24 @@ class KernelPart(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """What a reader left out of a corrupt text: the first line, from 1, and what and why."""
+    """The instructions that a reader left out of a corrupt text.
+
+    Attributes:
+        line: the first of their lines, from 1.
+        what: their number and the reason, for a message.
+    """
 
     line: int
     what: str
 
 
 class NotUnderstood(NamedTuple):
-    """What a newer XLA prints and a reader passed over: the line, from 1, and what it is."""
+    """Syntax of a newer XLA that a reader skipped.
+
+    Attributes:
+        line: from 1.
+        what: the kind of syntax and its text, for a message.
+    """
 
     line: int
     what: str
@@ -129,38 +139,46 @@ NO_METADATA: Final = Metadata()
 class Program:
     """One HLO module. Row i is an instruction; lists are indexed by row.
 
-    Rows are in text order: computations one after the other, operands before their users.
+    Rows are in text order: computations one after the other, operands before their users. Facts
+    that few instructions have are in a dict by row, without an entry for the others.
 
     Attributes:
-        name, header: the module's name and attributes.
+        name: the module's name.
+        header: the module's attributes.
         aliases: the header's `input_output_alias`, parsed.
         entry: the entry computation.
-        computation_names, first, stop, root: by computation: its name, its rows from `first` up
-            to `stop`, and the row of its root (NONE if that was not read).
-        names, lines, opcode: by row: name without `%`, line in the file from 1, opcode.
+        computation_names: by computation.
+        first, stop: by computation, its rows: from `first` up to, but without, `stop`.
+        root: by computation, the row of its root; NONE if that was not read.
+        names: by row, the name without `%`.
+        lines: by row, the line in the file, from 1.
+        opcode: by row.
         shape: by row, the result's shape with layout; equal shapes are one string.
-        computation: by row, the number of its computation.
+        computation: by row, the computation that contains it.
         operands: by row, the rows of its operands.
-        parameter_number, tuple_index: by row, of a parameter and of a get-tuple-element; else NONE.
+        parameter_number: by row; NONE if it is no parameter.
+        tuple_index: by row; NONE if it is no get-tuple-element.
         metadata: by row; NO_METADATA without.
-        calls: by row, (attribute, computation) in the text's order.
-        attributes: by row, what it does to dimensions, as XLA prints it.
+        calls: by row, pairs of an attribute and the computation that it names, in text order.
+        attributes: by row, its other attributes (dimensions, window, slice, …), as XLA prints them.
         operand_aliasing: by row, the pairs of `output_to_operand_aliasing`.
-        fusion_kind, custom_call_target: by row.
+        fusion_kind: by row of a fusion, such as kLoop.
+        custom_call_target: by row of a custom-call.
         control_predecessors: by row, the rows that run before it, though it does not read them.
         integers: by row, the value of a scalar integer constant.
-        less_than: the compares with direction=LT.
+        less_than: the rows of compares with direction=LT.
         frames: by id.
-        entry_shapes: the leaves of the entry's arguments and results; None without a signature.
-        scoped: by row, the memory reserved for a kernel alone.
-        kernels: what Pallas kernels keep on chip, by row.
+        entry_shapes: the arrays in the entry's arguments and result; None without a signature.
+        kernels: the arrays that Pallas kernels keep on chip, in the order of the rows.
+        scoped: by row, the memory that its backend_config reserves.
         aliasing_lists: by row, the text of `aliasing_operands` in the backend_config of a TPU:
-            which operands and results share memory; "" if none do.
-        trip_counts: by row, how often XLA knows a while to run.
+            the operands and results that share memory; "" if none do.
+        trip_counts: by row of a while, its number of iterations, where XLA knows it.
         has_dma_priority: whether a backend_config has this attribute of the newest libtpu.
         is_gpu: whether XLA for GPU wrote the attributes.
         row_of: row by name.
-        unread: what was left out of a corrupt text; not_understood: what a newer XLA prints.
+        unread: the instructions that a reader left out of a corrupt text.
+        not_understood: the syntax of a newer XLA that a reader skipped.
     """
 
     def __init__(self) -> None:

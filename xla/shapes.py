@@ -1,24 +1,17 @@
-"""XLA's shapes: their text, their bytes with and without tile padding, and their sub-shapes."""
+"""XLA's shapes: their text, and their bytes with and without tile padding.
+
+`bf16[4,8,513]{2,1,0:T(8,128)(2,1)S(1)}` is an array: element type, dimensions and layout. The
+layout is the order of the dimensions from minor to major and, after the colon, properties such
+as tiles (T) and the memory space (S). `(f32[2]{0}, token[])` is a tuple.
+"""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from .errors import DumpError
-
-# XLA's shapes: parses and prints their text.
-#
-# `bf16[4,8,513]{2,1,0:T(8,128)(2,1)S(1)}` is an array: element type, dimensions and layout. The
-# layout is the order of the dimensions from minor to major and, after the colon, properties such
-# as tiles (T) and the memory space (S). `(f32[2]{0}, token[])` is a tuple.
 
 COMBINE = -1  # a tile's `*`: the dimension joins the next more minor one before tiling
 UNBOUNDED = -1  # a dimension's `?`: its size is unknown at compile time
@@ -42,7 +35,7 @@ ELEMENT_BYTES = {
 class ArrayShape:
     """An array, token or opaque value; `str()` prints it as XLA does.
 
-    An `element_type` that is not in ELEMENT_BYTES is a newer XLA's; only E(bits) tells its size.
+    An `element_type` that is not in ELEMENT_BYTES is a newer XLA's; only E(bits) gives its size.
     Layout properties require `minor_to_major`; their defaults are not printed.
     """
 
@@ -147,9 +140,9 @@ _MAX_DEPTH = 100
 
 @lru_cache(maxsize=2048)
 def parse_shape(text: str) -> Shape:
-    """Parse `text` as one shape. A program's few shapes are parsed again and again.
+    """Parse `text` as one shape; cached, because a program repeats few shapes.
 
-    Raises ValueError, which says what was found and where.
+    Raises ValueError with the position and the text there.
     """
     shape, end = _parse(text, 0, 0)
     if end != len(text):
@@ -243,9 +236,9 @@ def _read_tiles(text: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _error(text: str, position: int, expected: str) -> DumpError:
-    found = repr(text[position : position + 20]) if position < len(text) else "the end"
+    actual = repr(text[position : position + 20]) if position < len(text) else "the end"
     return DumpError(
-        f"shape {shorten(text)}: expected {expected} at position {position}, found {found}"
+        f"shape {shorten(text)}: expected {expected} at position {position}, found {actual}"
     )
 
 
@@ -253,8 +246,6 @@ def shorten(text: str) -> str:
     """A shape's text for a message, quoted and truncated."""
     return repr(text if len(text) <= 80 else text[:77] + "...")
 
-
-# The sizes of XLA's shapes in bytes, with and without tile padding.
 
 _TPU_UNIT = 1024  # elements that a TPU rounds an array without tiles up to
 _TPU_PACKED_SPACE = 2  # there it does not
@@ -333,7 +324,7 @@ def _element_bytes(shape: ArrayShape, elements: int) -> int:
 
 
 def has_size(shape: ArrayShape) -> bool:
-    """Whether the shape alone tells the array's bytes."""
+    """Whether the shape alone determines the array's bytes."""
     known = shape.element_type in ELEMENT_BYTES or shape.element_bits > 0
     return known and UNBOUNDED not in shape.dimensions
 
@@ -373,128 +364,3 @@ def array_size(text: str) -> ArraySize:
     if padded > _INT64_MAX:
         raise DumpError(f"shape {shorten(str(shape))} has more bytes than 64 bits can count")
     return ArraySize(shape.element_type, logical, padded)
-
-
-_COLUMNS = pa.schema(
-    {"element_type": pa.string(), "logical_bytes": pa.int64(), "padded_bytes": pa.int64()}
-)
-
-
-def shape_columns(shapes: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Return `element_type`, `logical_bytes` and `padded_bytes` of a column of shape texts.
-
-    A row is null for a null and for a tuple, because a tuple has no element type and its value
-    is only an index table. The bytes are null for an unbounded array and for an element type
-    that is not known. A text that begins with `(` counts as a tuple, unparsed. Raises
-    ValueError for a text that is not a shape.
-    """
-    # Programs repeat few shapes many times, so only distinct texts are parsed.
-    distinct = pc.unique(shapes)
-    rows = [_row(text) for text in distinct.to_pylist()]
-    return pa.Table.from_pylist(rows, _COLUMNS).take(pc.index_in(shapes, value_set=distinct))
-
-
-def _row(text: str | None) -> dict[str, str | int | None]:
-    return {} if text is None else array_size(text)._asdict()
-
-
-# Tuple shapes flattened: every sub-shape of a shape, the whole first.
-#
-# A shape's sub-shapes are numbered in preorder, so that each sub-shape with all that it holds is
-# one run of numbers: forwarding a value from one shape to another copies runs.
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class ShapeTrees:
-    """The sub-shapes of some shapes: those of shape s are `start[s]` up to `start[s + 1]`.
-
-    Of each sub-shape (a *node*): `index`, a code in `index_texts` such as `{1,0}`; `size`, how
-    many nodes it holds, itself counted; `is_leaf`, false of a tuple; `array`, a code in
-    `arrays`, NONE of a tuple; `shapes`, the node as a shape. The elements of a tuple are
-    `children[child_start[node]:child_start[node + 1]]`, as numbers within the shape.
-    """
-
-    start: Ints
-    index: Ints
-    index_texts: list[str]
-    size: Ints
-    is_leaf: Mask
-    array: Ints
-    arrays: list[ArrayShape]
-    shapes: list[Shape]
-    child_start: Ints
-    children: Ints
-
-    @property
-    def counts(self) -> Ints:
-        """How many nodes each shape has."""
-        return np.diff(self.start)
-
-    def child_count(self, nodes: Ints) -> Ints:
-        """How many elements each node has; 0 of an array."""
-        found: Ints = self.child_start[nodes + 1] - self.child_start[nodes]
-        return found
-
-    def child(self, nodes: Ints, number: Ints | int) -> Ints:
-        """An element of each node, as its number within the shape."""
-        found: Ints = self.children[self.child_start[nodes] + number]
-        return found
-
-
-class _Builder:
-    """Collects the nodes of shape after shape."""
-
-    def __init__(self) -> None:
-        self.index: list[int] = []
-        self.size: list[int] = []
-        self.is_leaf: list[bool] = []
-        self.array: list[int] = []
-        self.children: list[list[int]] = []
-        self.texts: dict[tuple[int, ...], int] = {}
-        self.arrays: dict[ArrayShape, int] = {}
-        self.shapes: list[Shape] = []
-
-    def add(self, shape: Shape, index: tuple[int, ...], start: int) -> int:
-        """Append a shape's nodes; returns how many."""
-        node = len(self.index)
-        self.shapes.append(shape)
-        self.index.append(self.texts.setdefault(index, len(self.texts)))
-        self.size.append(1)
-        self.children.append([])
-        self.is_leaf.append(isinstance(shape, ArrayShape))
-        if isinstance(shape, TupleShape):
-            self.array.append(-1)
-            for number, element in enumerate(shape.elements):
-                self.children[node].append(len(self.index) - start)
-                self.size[node] += self.add(element, (*index, number), start)
-        else:
-            self.array.append(self.arrays.setdefault(shape, len(self.arrays)))
-        return self.size[node]
-
-
-def flatten_shapes(texts: Iterable[str]) -> ShapeTrees:
-    """The sub-shapes of shapes, which are given as texts. Raises ValueError for a bad text.
-
-    Programs repeat few shapes many times: give each distinct text once.
-    """
-    nodes = _Builder()
-    start = [0]
-    for text in texts:
-        nodes.add(parse_shape(text), (), start[-1])
-        start.append(len(nodes.index))
-    counts = np.fromiter(map(len, nodes.children), np.int64, len(nodes.children))
-    return ShapeTrees(
-        start=np.array(start, np.int64),
-        index=np.array(nodes.index, np.int64),
-        index_texts=["{" + ",".join(map(str, index)) + "}" for index in nodes.texts],
-        size=np.array(nodes.size, np.int64),
-        is_leaf=np.array(nodes.is_leaf, bool),
-        array=np.array(nodes.array, np.int64),
-        arrays=list(nodes.arrays),
-        shapes=nodes.shapes,
-        child_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        children=np.array([child for row in nodes.children for child in row], np.int64),
-    )

@@ -8,14 +8,16 @@ from .shapes import ArrayShape, Shape, TupleShape, parse_shape
 
 
 class ShapeTree:
-    """The parts of one shape in preorder, the whole first: a part with all within is one run.
+    """The parts of one shape in preorder: each part is followed by all parts within it.
+
+    `(f32[2], (s32[], s32[]))` has the parts {}, {0}, {1}, {1,0} and {1,1}; part 0 is {}.
 
     Attributes:
         indices: by part, the way to it; index_texts the same as XLA prints it, `{1,0}`.
-        sizes: by part, how many parts it holds, itself counted.
-        children: by part, the places of its elements; empty for an array.
+        sizes: by part, the number of parts within it, including itself.
+        children: by part, the parts that are its elements; empty for an array.
         arrays: by part, the array's shape; None for a tuple.
-        place: place by index.
+        part: part by index.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -25,20 +27,22 @@ class ShapeTree:
         self.arrays: list[ArrayShape | None] = []
         self._add(shape, ())
         self.index_texts = ["{" + ",".join(map(str, index)) + "}" for index in self.indices]
-        self.place = {index: place for place, index in enumerate(self.indices)}
+        self.part = {index: part for part, index in enumerate(self.indices)}
 
     def _add(self, shape: Shape, index: ShapeIndex) -> int:
-        place = len(self.indices)
+        """Append a part and all parts within it. Returns the part."""
+        part = len(self.indices)
         children: list[int] = []
         self.indices.append(index)
         self.sizes.append(1)
         self.children.append(children)
         self.arrays.append(shape if isinstance(shape, ArrayShape) else None)
+        # The parser limits how deep tuples nest.
         if isinstance(shape, TupleShape):
             for number, element in enumerate(shape.elements):
                 children.append(self._add(element, (*index, number)))
-            self.sizes[place] = len(self.indices) - place
-        return place
+            self.sizes[part] = len(self.indices) - part
+        return part
 
 
 @lru_cache(maxsize=2048)
@@ -54,9 +58,9 @@ class Slots:
     """The parts of the results of the instructions that have values, numbered in text order.
 
     Attributes:
-        start: by row, the slot of the whole result; NONE without slots.
+        start: by row, the slot of the complete result; NONE without slots.
         row: by slot, the instruction.
-        size: by slot, how many slots are within, itself counted.
+        size: by slot, the number of slots within it, including itself.
         trees: by shape text.
     """
 
@@ -89,38 +93,38 @@ class Slots:
         return self.trees[self.program.shape[row]]
 
     def count(self, row: int) -> int:
-        """How many slots an instruction has; 0 if it has no values."""
+        """The number of an instruction's slots; 0 if it has no values."""
         start = self.start[row]
         return self.size[start] if start != NONE else 0
 
-    def place(self, slot: int) -> int:
-        """The slot's place among those of its instruction."""
+    def part(self, slot: int) -> int:
+        """The part of its instruction's shape that a slot has, see `ShapeTree`."""
         return slot - self.start[self.row[slot]]
 
     def index(self, slot: int) -> ShapeIndex:
         """The way to the part at a slot."""
-        return self.tree(self.row[slot]).indices[self.place(slot)]
+        return self.tree(self.row[slot]).indices[self.part(slot)]
 
     def index_text(self, slot: int) -> str:
         """The way to the part at a slot, as XLA prints it: `{1,0}`."""
-        return self.tree(self.row[slot]).index_texts[self.place(slot)]
+        return self.tree(self.row[slot]).index_texts[self.part(slot)]
 
     def array(self, slot: int) -> ArrayShape | None:
         """The array at a slot; None for a tuple."""
-        return self.tree(self.row[slot]).arrays[self.place(slot)]
+        return self.tree(self.row[slot]).arrays[self.part(slot)]
 
     def is_leaf(self, slot: int) -> bool:
-        """Whether the slot is of an array, a token or an opaque value, and not of a tuple."""
+        """Whether a slot has an array, a token or an opaque value, and not a tuple."""
         return self.array(slot) is not None
 
     def element_count(self, slot: int) -> int:
-        """How many elements the tuple at a slot has; 0 for an array."""
-        return len(self.tree(self.row[slot]).children[self.place(slot)])
+        """The number of elements of the tuple at a slot; 0 for an array."""
+        return len(self.tree(self.row[slot]).children[self.part(slot)])
 
     def element(self, slot: int, number: int) -> int:
         """The slot of an element of the tuple at a slot. Raises DumpError if there is none."""
         row = self.row[slot]
-        children = self.tree(row).children[self.place(slot)]
+        children = self.tree(row).children[self.part(slot)]
         if not 0 <= number < len(children):
             raise self.program.error(row, "lacks a tuple element that the text refers to")
         return self.start[row] + children[number]
@@ -130,5 +134,5 @@ class Slots:
         start = self.start[row]
         if start == NONE:
             return NONE
-        place = self.tree(row).place.get(index, NONE)
-        return NONE if place == NONE else start + place
+        part = self.tree(row).part.get(index)
+        return NONE if part is None else start + part

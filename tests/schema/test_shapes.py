@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,10 +14,10 @@ from memhouse.xla.shapes import (
     ArrayShape,
     Shape,
     TupleShape,
+    array_size,
     logical_bytes,
     padded_bytes,
     parse_shape,
-    shape_columns,
 )
 
 from ..support.dumps import DATA
@@ -203,30 +202,25 @@ def parses_or_refuses(text: str) -> None:
     assert parse_shape(str(shape)) == shape
 
 
-def test_columns() -> None:
-    texts = [
-        "f32[]{:T(128)}",
-        "(f32[2], never read",
-        None,
-        "bf16[8]{0}",
-        "f32[]{:T(128)}",
-        "s8[?]",
-        "token[]",
-    ]
-    expected = {
-        "element_type": ["f32", None, None, "bf16", "f32", "s8", "token"],
-        "logical_bytes": [4, None, None, 16, 4, None, 0],
-        "padded_bytes": [512, None, None, 16, 512, None, 0],
-    }
-    for type_ in (pa.string(), pa.large_string()):
-        whole = pa.array(texts, type_)
-        for column in (whole, pa.chunked_array([whole[:3], whole[3:]])):
-            table = shape_columns(column)
-            assert table.to_pydict() == expected
-            assert table.schema.types == [pa.string(), pa.int64(), pa.int64()]
-        for empty in (pa.array([], type_), pa.chunked_array([], type_)):
-            assert shape_columns(empty).num_rows == 0
-            assert shape_columns(empty).column_names == [*expected]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("f32[]{:T(128)}", ("f32", 4, 512)),
+        ("bf16[8]{0}", ("bf16", 16, 16)),
+        ("token[]", ("token", 0, 0)),
+        ("s8[?]", ("s8", None, None)),
+        ("q7[8]{0}", ("q7", None, None)),
+        ("(f32[2], never parsed", (None, None, None)),
+    ],
+)
+def test_the_size_of_a_text(text, expected):
+    assert array_size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["f32", "f32[9999999999999999999]"])
+def test_a_text_without_a_size_is_an_error(text):
+    with pytest.raises(ValueError, match="shape"):
+        array_size(text)
 
 
 VALUE = re.compile(r"^ value: <.* @([0-9]+)> \(size=([0-9]+),offset=[0-9]+\): (.*?) *$", re.M)
