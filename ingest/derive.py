@@ -11,6 +11,7 @@ from ..xla.liveness import analyse
 from ..xla.parts import Parts
 from ..xla.program import Program, Unread
 from .element_names import name_elements
+from .readers.proto_assignment import mark_output
 
 
 @dataclass
@@ -81,6 +82,8 @@ def derive(
         if completes:
             notes.why_no_figures = str(error)
         return derivation
+    if parts.is_binary and parts.assignment is not None:
+        mark_output(parts.assignment, analysis)
     derivation.is_scheduled = program.header.is_scheduled
     if completes:
         derivation.parts, analysis, notes.why_no_figures = complete(parts, analysis, platform)

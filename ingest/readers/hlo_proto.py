@@ -329,7 +329,7 @@ class _ModuleReader:
         program, module = self.program, self.module
         shardings = dict(enumerate(module.spmd_parameters_shardings))
         entry = module.computations[program.entry]
-        own = {
+        shardings_of_instructions = {
             message.parameter_number: message.sharding
             for message in entry.instructions
             if message.opcode == b"parameter" and message.HasField("sharding")
@@ -339,7 +339,7 @@ class _ModuleReader:
             number = program.parameter_number[row]
             if number != NONE:
                 # The newest libtpu states the shardings in the module alone.
-                sharding = (own or shardings).get(number)
+                sharding = (shardings_of_instructions or shardings).get(number)
                 parameters[number] = EntryParameter(
                     argument_name(program.metadata[row].op_name),
                     None if sharding is None else sharding_text(sharding),

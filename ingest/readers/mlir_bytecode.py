@@ -24,7 +24,7 @@ _MEMREF: Final = 10
 _MEMREF_IN_SPACE: Final = 11
 _DYNAMIC: Final = -(2**63)
 
-# The parts of an operation that its mask says are there.
+# The bits of an operation's mask: the parts that follow.
 _HAS_ATTRIBUTES, _HAS_RESULTS, _HAS_OPERANDS, _HAS_SUCCESSORS, _HAS_REGIONS = (
     1 << bit for bit in range(5)
 )
@@ -83,7 +83,7 @@ def read_bytecode(content: bytes) -> tuple[Operation, ...]:
         if data.take(len(_MAGIC)) != _MAGIC:
             raise ValueError("this is no MLIR bytecode")
         if data.number() != _VERSION:
-            raise ValueError("the bytecode is of a newer version")
+            raise ValueError("a newer version of bytecode")
         data.text()
         sections: dict[int, _Bytes] = {}
         while data:
@@ -167,7 +167,7 @@ class _ModuleReader:
 
     def __init__(self, sections: dict[int, _Bytes]) -> None:
         sizes = sections[_STRINGS].numbers()
-        # The sizes are of the last string first.
+        # The last string's size comes first.
         self.strings = [sections[_STRINGS].take(size)[:-1].decode() for size in reversed(sizes)]
         data = sections[_DIALECTS]
         dialects = [self.strings[number] for number in data.numbers()]
@@ -256,7 +256,7 @@ class _ModuleReader:
         """A block: the number of its arguments, and its operations.
 
         Args:
-            scope: the visible values, at the places that operands name.
+            scope: the visible values, at the indices that operands state.
             values: the numbers of the region's values, which its blocks define in order.
         """
         head = data.number()
@@ -271,7 +271,7 @@ class _ModuleReader:
     def _read_region(self, data: _Bytes, scope: list[int]) -> tuple[range, tuple[Operation, ...]]:
         """A region: the first block's arguments, and its operations.
 
-        All values of a region have places in the scope before those of regions within.
+        All values of a region precede those of regions within in the scope.
         """
         blocks = data.number()
         if not blocks:
@@ -295,8 +295,8 @@ class _ModuleReader:
         attributes = self.attribute(data.number()) if mask & _HAS_ATTRIBUTES else {}
         types = tuple(map(self.type, data.numbers())) if mask & _HAS_RESULTS else ()
         results = tuple([next(values) for _ in types])
-        places = data.numbers() if mask & _HAS_OPERANDS else ()
-        operands = tuple([scope[place] for place in places])
+        indices = data.numbers() if mask & _HAS_OPERANDS else ()
+        operands = tuple([scope[index] for index in indices])
         if mask & _HAS_SUCCESSORS:
             data.numbers()
         arguments = range(0)

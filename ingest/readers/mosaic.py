@@ -210,8 +210,7 @@ def _arrays_in_memory(kernel: Operation, constant_indices: Set[int]) -> set[int]
         operands = operation.operands
         condition = constants.get(operands[0]) if name == "if" else None
         if condition is not None:
-            taken = operation.regions[0 if condition else -1]
-            operations += reversed(taken)
+            operations += reversed(operation.regions[0 if condition else -1])
         elif operation.body:
             for inner in operation.walk():
                 in_memory.update(inner.operands)

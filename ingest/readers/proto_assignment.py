@@ -1,22 +1,14 @@
 """Reader of a BufferAssignmentProto: the allocations and their values."""
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from ...xla.analysis import Analysis
 from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
 from ...xla.parts import Allocation, AssignedValue, BufferAssignment
 from ...xla.program import NONE, Program, ShapeIndex
 from ...xla.shapes import Shape, TupleShape, has_size, logical_bytes, parse_shape
 from .proto_attributes import index_text
 from .proto_shapes import shape_without_layout
-
-# The opcodes that return their operand's values at the same index.
-_FORWARDING: Final = frozenset((
-    "bitcast", "copy", "while", "domain", "opt-barrier", "optimization-barrier", "add-dependency",
-    "all-reduce-done", "async-update",
-))  # fmt: skip
-_MAX_DEPTH: Final = 100  # of tuples in a shape
-_STARTS: Final = frozenset(("all-gather-start", "collective-permute-start"))
-_DONES: Final = frozenset(("all-gather-done", "collective-permute-done", "async-done"))
 
 
 class _LogicalBuffer(NamedTuple):
@@ -40,7 +32,6 @@ def read_assignment(
     if not message.buffer_allocations:
         return None
     buffers = _logical_buffers(message, program, row_of_id)
-    output_id = _output_buffer(program, buffers)
     argument_shapes = {
         program.parameter_number[row]: program.shape[row]
         for row in program.rows_of(program.entry)
@@ -50,16 +41,34 @@ def read_assignment(
     values = _ValueReader(program, buffers)
     indices: set[int] = set()
     for allocation in message.buffer_allocations:
-        index = _within(allocation, "index", LARGEST_ID)
+        index = _checked(allocation, "index", LARGEST_ID)
         if index in indices:
             raise _wrong(f"two allocations have the index {index}")
         indices.add(index)
-        is_output = False
         for assigned in allocation.assigned:
-            is_output |= assigned.logical_buffer_id == output_id
             values.add(assigned, index)
-        allocations.append(_allocation(allocation, index, argument_shapes, is_output, program))
+        allocations.append(_allocation(allocation, index, argument_shapes))
     return BufferAssignment(allocations, values.values)
+
+
+def mark_output(assignment: BufferAssignment, analysis: Analysis) -> None:
+    """Mark the allocation of the program's result, which a BufferAssignmentProto does not state."""
+    program, flow = analysis.program, analysis.flow
+    root = program.root[program.entry]
+    value = flow.value_of(root)
+    if value == NONE:
+        return
+    slot = flow.defined_at[value]
+    definition = program.names[flow.row[value]], flow.slots.index_text(slot)
+    outputs = {
+        assigned.allocation_index
+        for assigned in assignment.values
+        if (assigned.instruction, assigned.shape_index) == definition
+    }
+    for number, allocation in enumerate(assignment.allocations):
+        if allocation.allocation_index in outputs:
+            shape = allocation.shape or _shape_text(program.shape[root])
+            assignment.allocations[number] = allocation._replace(is_output=True, shape=shape)
 
 
 def _logical_buffers(
@@ -68,7 +77,7 @@ def _logical_buffers(
     """The logical buffers by id. Raises DumpError."""
     buffers: dict[int, _LogicalBuffer] = {}
     for buffer in message.logical_buffers:
-        id_ = _within(buffer, "id", LARGEST_ID)
+        id_ = _checked(buffer, "id", LARGEST_ID)
         if id_ in buffers:
             raise _wrong(f"two logical buffers have the id {id_}")
         if not buffer.HasField("defined_at"):
@@ -82,43 +91,35 @@ def _logical_buffers(
             raise _wrong(
                 f"logical buffer {id_} is defined by an instruction that is not in the file"
             )
-        color = _within(buffer, "color", LARGEST_ID)
+        color = _checked(buffer, "color", LARGEST_ID)
         buffers[id_] = _LogicalBuffer(row, tuple(location.shape_index), color)
     return buffers
 
 
-def _allocation(
-    message: Any,
-    index: int,
-    argument_shapes: dict[int, str],
-    is_output: bool,
-    program: Program,
-) -> Allocation:
-    """A row of `allocations`. Its shape is that of the argument in it, or of the result."""
+def _allocation(message: Any, index: int, argument_shapes: dict[int, str]) -> Allocation:
+    """A row of `allocations`. Its shape is that of the argument in it; others have none yet."""
     shape = None
-    number = _within(message, "parameter_number", LARGEST_ID)
+    number = _checked(message, "parameter_number", LARGEST_ID)
     is_parameter = bool(message.is_entry_computation_parameter)
     if is_parameter:
-        shape = argument_shapes.get(number)
-        if shape is None:
+        if number not in argument_shapes:
             raise _wrong(f"an allocation holds parameter {number}, which is not in the module")
-    elif is_output:
-        shape = program.shape[program.root[program.entry]]
+        shape = _shape_text(argument_shapes[number])
     is_constant, is_thread_local = bool(message.is_constant), bool(message.is_thread_local)
     maybe_live_out = bool(message.maybe_live_out)
     return Allocation(
         allocation_index=index,
-        memory_space=_within(message, "color", LARGEST_ID),
-        size_bytes=_within(message, "size", LARGEST_SIZE),
+        memory_space=_checked(message, "color", LARGEST_ID),
+        size_bytes=_checked(message, "size", LARGEST_SIZE),
         is_parameter=is_parameter,
         parameter_number=number if is_parameter else None,
         parameter_shape_index=index_text(message.parameter_shape_index) if is_parameter else None,
-        is_output=is_output,
+        is_output=False,
         is_constant=is_constant,
         is_thread_local=is_thread_local,
         maybe_live_out=maybe_live_out,
         is_temp=not (is_parameter or is_constant or is_thread_local or maybe_live_out),
-        shape=None if shape is None else str(shape_without_layout(_parsed(shape))),
+        shape=shape,
         address=None,
     )
 
@@ -150,7 +151,7 @@ class _ValueReader:
         if buffer is None:
             raise _wrong(f"allocation {allocation_index} assigns a value that is not in the file")
         row, index, color = buffer
-        size = _within(assigned, "size", LARGEST_SIZE)
+        size = _checked(assigned, "size", LARGEST_SIZE)
         text = self._array_text(program.shape[row], index, id_)
         self.values.append(
             AssignedValue(
@@ -160,7 +161,7 @@ class _ValueReader:
                 is_phi=row in self.merging_rows,
                 memory_space=color,
                 allocation_index=allocation_index,
-                offset_bytes=_within(assigned, "offset", LARGEST_SIZE),
+                offset_bytes=_checked(assigned, "offset", LARGEST_SIZE),
                 size_bytes=size,
                 logical_bytes=size if text.logical_bytes is None else text.logical_bytes,
                 shape=text.shape,
@@ -196,6 +197,11 @@ def _describe(shape: Shape) -> _ArrayText:
     return _ArrayText(str(shape), shape.element_type, size)
 
 
+def _shape_text(text: str) -> str:
+    """The text of a shape without its layouts, as XLA prints it for allocations."""
+    return str(shape_without_layout(_parsed(text)))
+
+
 def _parsed(text: str) -> Shape:
     try:
         return parse_shape(text)
@@ -222,92 +228,7 @@ def _merging_rows(program: Program) -> set[int]:
     return rows
 
 
-def _output_buffer(program: Program, buffers: dict[int, _LogicalBuffer]) -> int:
-    """The id of the logical buffer of the entry's result: where the root's value is defined.
-
-    Raises DumpError if the root leads to no buffer.
-    """
-    id_of_definition = {(row, index): id_ for id_, (row, index, _) in buffers.items()}
-    callers: dict[int, tuple[int, int]] = {}
-    for row, calls in program.calls.items():
-        for number, (_, computation) in enumerate(calls):
-            callers.setdefault(computation, (row, number))
-    root = program.root[program.entry]
-    position: tuple[int, ShapeIndex] | None = (root, ())
-    # Each step leads to an instruction that runs earlier, or into or out of a computation.
-    for _ in range(2 * len(program)):
-        if position is None or len(position[1]) > _MAX_DEPTH:
-            break
-        if position in id_of_definition:
-            return id_of_definition[position]
-        position = _source(program, callers, *position)
-    raise _wrong(f"the result {program.names[root]} has no value")
-
-
-def _source(
-    program: Program, callers: dict[int, tuple[int, int]], row: int, index: ShapeIndex
-) -> tuple[int, ShapeIndex] | None:
-    """The row and index that a part of a result gets its value from; None if it gets none.
-
-    Args:
-        callers: by computation, its first caller and the number of the call there.
-    """
-    opcode, operands = program.opcode[row], program.operands[row]
-    calls = program.calls.get(row, [])
-    if opcode == "parameter":
-        return _argument(program, callers, row, index)
-    if opcode in ("call", "conditional") and calls:
-        return program.root[calls[0][1]], index
-    if not operands:
-        return None
-    first, rest = index[:1], index[1:]
-    match opcode:
-        case "get-tuple-element":
-            return operands[0], (program.tuple_index[row], *index)
-        case "copy-done" | "recv-done":
-            return operands[0], (0, *index)
-        case "tuple" if first and 0 <= first[0] < len(operands):
-            return operands[first[0]], rest
-        case "copy-start" if first == (1,):
-            return operands[0], rest
-        case "async-start" if first == (1,) and calls:
-            return program.root[calls[0][1]], rest
-        case "async-start" if first == (0,):
-            return _operand_at(operands, rest)
-        case _ if opcode in _STARTS and first == (0,):
-            return (operands[0], rest) if len(operands) == 1 else _operand_at(operands, rest)
-        case _ if opcode in _FORWARDING:
-            return operands[0], index
-        case _ if opcode in _DONES:
-            return operands[0], (1, *index)
-    return None
-
-
-def _operand_at(operands: tuple[int, ...], index: ShapeIndex) -> tuple[int, ShapeIndex] | None:
-    """The operand at the first number of an index, and the rest of the index."""
-    if index and 0 <= index[0] < len(operands):
-        return operands[index[0]], index[1:]
-    return None
-
-
-def _argument(
-    program: Program, callers: dict[int, tuple[int, int]], row: int, index: ShapeIndex
-) -> tuple[int, ShapeIndex] | None:
-    """The operand that the first caller of a parameter's computation passes for it."""
-    computation = program.computation[row]
-    if computation not in callers:
-        return None
-    caller, call_number = callers[computation]
-    if program.opcode[caller] == "while":
-        return caller, index
-    number = program.parameter_number[row]
-    if program.opcode[caller] == "conditional":
-        number = call_number + 1
-    operands = program.operands[caller]
-    return (operands[number], index) if 0 <= number < len(operands) else None
-
-
-def _within(message: Any, field: str, limit: int) -> int:
+def _checked(message: Any, field: str, limit: int) -> int:
     """A number that is neither negative nor over the limit. Raises DumpError."""
     number: int = getattr(message, field)
     if not 0 <= number <= limit:

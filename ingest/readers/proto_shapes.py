@@ -64,9 +64,9 @@ class ShapeReader:
         element_type = _ELEMENT_TYPES.get(number, f"type{number}")
         sizes = [UNBOUNDED if size == _SMALLEST_INT64 else size for size in message.dimensions]
         dynamic = tuple(
-            place
-            for place, is_dynamic in enumerate(message.is_dynamic_dimension[: len(sizes)])
-            if is_dynamic and sizes[place] != UNBOUNDED
+            dimension
+            for dimension, is_dynamic in enumerate(message.is_dynamic_dimension[: len(sizes)])
+            if is_dynamic and sizes[dimension] != UNBOUNDED
         )
         array = ArrayShape(element_type, tuple(sizes), dynamic)
         if not message.HasField("layout") or number in (_OPAQUE, _TOKEN):

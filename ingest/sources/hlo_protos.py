@@ -86,6 +86,6 @@ class HloProtoProgram:
         except DumpError as error:
             file.status, file.message = FAILED, str(error)
             return None
-        parts = Parts(assignment, program=program)
+        parts = Parts(assignment, program=program, is_binary=True)
         name_spaces(parts, self.key.platform)
         return parts

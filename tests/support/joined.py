@@ -1,4 +1,4 @@
-"""A module's rows, as ingest makes them of its parts."""
+"""A module's rows, as ingest builds them from its parts."""
 
 from memhouse.ingest.derive import derive
 from memhouse.ingest.module_rows import build_module
@@ -8,6 +8,6 @@ from memhouse.xla.parts import Parts
 
 
 def joined(parts: Parts, key: Key) -> Module:
-    """The module of these parts; the key is what the file names say."""
+    """The module of these parts; the key is what the file names state."""
     changelist = int(key.compiler) if key.compiler else None
     return build_module(derive(parts, key.platform, changelist), key.platform)

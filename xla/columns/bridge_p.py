@@ -1,17 +1,13 @@
-"""The plain objects of a binary dump as the columns of the old rules, until all rules are plain."""
+"""A plain program as the columns of the old rules, until all rules are plain."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from ...ingest.readers import hlo_proto
-from ...ingest.readers.mosaic import kernel_arrays
 from ...schema.arrow import module_rows, module_schema
-from .. import parts as plain
-from ..program import NONE, KernelPart, Metadata, Program
-from .parts import BufferAssignment, HloAttributes, HloText, NotUnderstood, Parts, Unread
+from ..program import NONE, Metadata, Program
+from .parts import HloAttributes, HloText, NotUnderstood, Unread
 
 _TEXT, _ID, _SIZE, _FLAG = pa.large_string(), pa.int32(), pa.int64(), pa.bool_()
 _CALL_ORDER = (
@@ -23,56 +19,6 @@ _FRAMES = {
     **dict.fromkeys(("file", "function"), _TEXT),
     **dict.fromkeys(("line", "end_line", "column_start", "column_end"), _ID),
 }
-_ALLOCATIONS = {
-    "allocation_index": _ID,
-    "memory_space": _ID,
-    "size_bytes": _SIZE,
-    "is_parameter": _FLAG,
-    "parameter_number": _ID,
-    "parameter_shape_index": _TEXT,
-    "is_output": _FLAG,
-    "is_constant": _FLAG,
-    "is_thread_local": _FLAG,
-    "maybe_live_out": _FLAG,
-    "is_temp": _FLAG,
-    "shape": _TEXT,
-    "address": _SIZE,
-}
-_VALUES = {
-    "value_id": _ID,
-    "instruction": _TEXT,
-    "shape_index": _TEXT,
-    "is_phi": _FLAG,
-    "memory_space": _ID,
-    "allocation_index": _ID,
-    "offset_bytes": _SIZE,
-    "size_bytes": _SIZE,
-    "logical_bytes": _SIZE,
-    "shape": _TEXT,
-    "element_type": pa.string(),
-}
-
-
-def read_hlo_proto(content: bytes) -> Parts:
-    """Read a HloProto into columns."""
-    program, assignment = hlo_proto.read_hlo_proto(content)
-    return Parts(
-        hlo=hlo_tables(program),
-        buffer_assignment=None if assignment is None else assignment_tables(assignment),
-    )
-
-
-def assignment_tables(assignment: plain.BufferAssignment) -> BufferAssignment:
-    """The columns of a buffer assignment."""
-    return BufferAssignment(
-        _table(assignment.allocations, _ALLOCATIONS), _table(assignment.values, _VALUES)
-    )
-
-
-def _table(rows: Sequence[tuple[Any, ...]], types: dict[str, pa.DataType]) -> pa.Table:
-    columns: Iterable[Any] = zip(*rows, strict=True) if rows else [()] * len(types)
-    arrays = [pa.array(c, type_) for c, type_ in zip(columns, types.values(), strict=True)]
-    return pa.table(arrays, names=list(types))
 
 
 def hlo_tables(program: Program) -> HloText:
@@ -139,18 +85,6 @@ def kernel_table(program: Program) -> pa.Table:
     names = ("instruction", "part", "kind", "space", "shape", "buffers", "operand")
     rows = [part._asdict() | {"instruction": program.names[part.row]} for part in program.kernels]
     return pa.Table.from_pylist(rows, pa.schema([(name, types[name]) for name in names]))
-
-
-def kernel_parts(instructions: pa.Array, configs: pa.Array) -> pa.Table:
-    """The arrays in the kernels of custom calls, by their backend_configs."""
-    program = Program()
-    for name, config in zip(instructions.to_pylist(), configs.to_pylist(), strict=True):
-        row = len(program.names)
-        program.names.append(name)
-        program.kernels += [
-            KernelPart(row, part, *array) for part, array in enumerate(kernel_arrays(config or ""))
-        ]
-    return kernel_table(program)
 
 
 def _instructions(program: Program) -> pa.Table:

@@ -16,8 +16,8 @@ from memhouse.ingest.readers.proto_identity import identify_hlo_proto
 from memhouse.ingest.readers.proto_schema import schema
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
-from memhouse.xla.columns.bridge_p import read_hlo_proto as read_columns
 from memhouse.xla.errors import DumpError
+from memhouse.xla.parts import Parts
 from tests.support.dumps import DATA, DUMPS
 from tests.support.joined import joined
 from tests.support.protos import changed, field, message, packed, pairs
@@ -51,7 +51,8 @@ def both(sample, folder):
         files = open_source(folder, is_wanted, cleanup, pytest.fail)
         (dump,) = find_dumps(files, lambda file, why: pytest.fail(str(why)))
         text = joined(dump.read(dump.fingerprint()), dump.key)
-    return text, joined(read_columns(file.read_bytes()), dump.key)
+    program, assignment = read_hlo_proto(file.read_bytes())
+    return text, joined(Parts(assignment, program=program, is_binary=True), dump.key)
 
 
 def rows(module, table):

@@ -5,11 +5,13 @@ import tracemalloc
 
 import pytest
 
-from memhouse.ingest.join import Told, join_parts, work_out
+from memhouse.ingest.readers.hlo_proto import read_hlo_proto
 from memhouse.ingest.readers.proto_identity import identify_hlo_proto
-from memhouse.xla.columns.bridge_p import read_hlo_proto
+from memhouse.ingest.sources.program import Key
 from memhouse.xla.errors import DumpError
+from memhouse.xla.parts import Parts
 from tests.ingest.readers.test_hlo_proto import BINARIES, MIXED, MODULE, SAMPLES, SCHEDULE
+from tests.support.joined import joined
 from tests.support.protos import changed, damaged, field, mutated
 from tests.support.rounds import rounds
 
@@ -20,11 +22,10 @@ def outcome(data):
     """The module that a binary gives; the error if it is refused."""
     try:
         identify_hlo_proto(data)
-        parts = read_hlo_proto(data)
+        program, assignment = read_hlo_proto(data)
     except DumpError as error:
         return error
-    found = work_out(Told(parts, "tpu"))
-    return join_parts(found)
+    return joined(Parts(assignment, program=program, is_binary=True), Key(".", "f", platform="tpu"))
 
 
 def make(seed):
