@@ -33,6 +33,8 @@ from .stack_frames import FRAME_TABLES, NumberedLine, StackFrameReader, fill_sou
 _INSTRUCTION: Final = re.compile(r"  (?:ROOT )?%?[^ ]+ = ")
 # The heading of a table, as those of the stack frames, that a newer XLA may print.
 _HEADING: Final = re.compile(r"[A-Z][A-Za-z0-9]*(?: [A-Za-z0-9 ]+)?:?")
+# A text with more lines that cannot be read is no HLO text.
+_MAX_ERRORS: Final = 10_000
 # The second end is of a computation that other cores run, such as a TPU's sparse cores.
 _COMPUTATION_ENDS: Final = ("} // ", '}, execution_thread="')
 
@@ -48,12 +50,12 @@ def read_hlo_text(lines: Lines) -> Program:
             be read, or arguments that cannot be read.
     """
     reader = HloTextReader(InstructionReader(Program()))
-    reader.read(lines.text)
-    if reader.errors:
+    try:
+        reader.read(lines.text)
+    except DumpError:
         # Few texts have instructions of several lines: others do not pay for joining them.
-        reader = HloTextReader(InstructionReader(Program()))
+        reader = HloTextReader(InstructionReader(Program()), _MAX_ERRORS)
         reader.read(join_instructions(lines.text))
-    reader.check_end(lines.last_number)
     program = reader.program
     program.unread += reader.unread_lines()
     reader.read_frames()
@@ -94,12 +96,14 @@ class HloTextReader:
 
     Attributes:
         instructions: the reader of the instructions; program: its program.
+        max_errors: how many lines may be left out.
         errors: one for each line that was left out.
     """
 
-    def __init__(self, instructions: InstructionReader) -> None:
+    def __init__(self, instructions: InstructionReader, max_errors: int = 0) -> None:
         self.instructions = instructions
         self.program = instructions.program
+        self.max_errors = max_errors
         self.errors: list[DumpError] = []
         self._is_in_computation = False
         self._is_in_newer_table = False
@@ -108,7 +112,11 @@ class HloTextReader:
         self._frame_lines: list[NumberedLine] = []
 
     def read(self, lines: Sequence[str]) -> None:
-        """Read all lines. Raises DumpError if the first one is no header."""
+        """Read all lines.
+
+        Raises DumpError if the first one is no header, if more than `max_errors` cannot be read,
+        and for a truncated text and one without instructions.
+        """
         self.program.name = header_name(lines[0]) or ""
         self.program.header = read_header(lines[0])
         last_end = _last_computation_end(lines)
@@ -125,6 +133,9 @@ class HloTextReader:
                     self._is_in_newer_table = False
             except DumpError as error:
                 self.errors.append(at_line(error, line, number))
+                if len(self.errors) > self.max_errors:
+                    raise self.errors[0] from None
+        self._check_end(len(lines))
 
     def _read_outer_line(self, line: str, number: int) -> None:
         """Read a line that is neither blank nor an instruction. Raises DumpError."""
@@ -164,8 +175,7 @@ class HloTextReader:
         self._is_in_computation, self._is_in_newer_table = True, False
         self.instructions.open_computation(name, is_entry=is_entry)
 
-    def check_end(self, last_line: int) -> None:
-        """Raise DumpError for a truncated text, and for one without instructions."""
+    def _check_end(self, last_line: int) -> None:
         why = None
         if self._is_in_computation:
             why = "the text ends within a computation: it is cut short, dump it again"

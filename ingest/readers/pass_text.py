@@ -55,9 +55,6 @@ def _read_program(lines: list[str]) -> PassProgram:
     program = PassProgram()
     reader = HloTextReader(_PassReader(program))
     reader.read(lines)
-    reader.check_end(len(lines))
-    if reader.errors:
-        raise reader.errors[0]
     reader.instructions.finish()
     return program
 

@@ -10,12 +10,12 @@ def arguments(shapes, *lines, computation=""):
     body = "\n".join([*lines, "ROOT %r = f32[] constant(0)"])
     text = f"HloModule m, entry_computation_layout={{{layout}}}\n\n{computation}\n"
     text += f"ENTRY %e () -> f32[] {{\n  {body.replace(chr(10), chr(10) + '  ')}\n}}\n"
-    table = read_hlo_text(split_lines(text.encode())).entry_shapes
-    return [row for row in table.to_pylist() if not row["is_output"]]
+    entry_shapes = read_hlo_text(split_lines(text.encode())).entry_shapes
+    return [row for row in entry_shapes if not row.is_output]
 
 
 def named(*found):
-    return [(row["shape_index"], row["argument_name"], row["sharding"]) for row in found]
+    return [(row.shape_index, row.argument_name, row.sharding) for row in found]
 
 
 def test_a_parameter_has_its_name_and_sharding():
@@ -36,7 +36,7 @@ def test_text_in_quotes_is_no_sharding():
     (found,) = arguments(
         ["f32[2]{0}"], '%p = f32[2]{0} parameter(0), metadata={op_name="a, sharding={replicated}"}'
     )
-    assert found["sharding"] is None
+    assert found.sharding is None
 
 
 def test_each_array_of_a_tuple_has_its_sharding():
@@ -56,4 +56,4 @@ def test_parameters_of_other_computations_are_no_arguments():
     line = 'ROOT %a = f32[2]{0} parameter(0), metadata={op_name="a"}'
     inner = f"%f (a: f32[2]) -> f32[2] {{\n  {line}\n}}\n"
     (found,) = arguments(["f32[2]{0}"], "%p = f32[2]{0} parameter(0)", computation=inner)
-    assert found["argument_name"] is None
+    assert found.argument_name is None

@@ -3,12 +3,14 @@
 import re
 from functools import cache
 
-import pyarrow.compute as pc
 import pytest
 
-from memhouse.ingest.readers.hlo_text import HloText, header_name, read_hlo_text
+from memhouse.ingest.readers.hlo_header import header_name
+from memhouse.ingest.readers.hlo_text import read_definitions, read_hlo_text
+from memhouse.ingest.readers.instruction_line import operand_names, split_instruction
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.errors import DumpError
+from memhouse.xla.program import NOT_READ, Program, ScopedMemory
 
 from ...support.dumps import content, lines
 
@@ -39,33 +41,26 @@ ENTRY %main (p: f32[2]) -> f32[2] {
 
 
 @cache
-def hlo(pattern: str) -> HloText:
+def hlo(pattern: str) -> Program:
     return read_hlo_text(lines(pattern))
 
 
-def read(text: str) -> HloText:
+def read(text: str) -> Program:
     return read_hlo_text(split_lines(text.encode()))
 
 
-def instruction(text: HloText, name: str) -> dict:
-    (found,) = [row for row in text.instructions.to_pylist() if row["instruction"] == name]
-    return {column: value for column, value in found.items() if value is not None}
+def operands(program: Program, name: str) -> list[str]:
+    return [program.names[operand] for operand in program.operands[program.row_of[name]]]
 
 
-def operands(text: HloText, name: str) -> list[str]:
-    rows = [row for row in text.operands.to_pylist() if row["instruction"] == name]
-    assert [row["operand_number"] for row in rows] == list(range(len(rows)))
-    return [row["operand"] for row in rows]
+def calls(program: Program, name: str) -> list[tuple[str, str]]:
+    pairs = program.calls[program.row_of[name]]
+    return [(attribute, program.computation_names[callee]) for attribute, callee in pairs]
 
 
-def calls(text: HloText, name: str) -> list[tuple[str, str]]:
-    rows = [row for row in text.calls.to_pylist() if row["instruction"] == name]
-    return [(row["attribute"], row["computation"]) for row in rows]
-
-
-def left_out(text: HloText) -> tuple[int, int, int]:
+def left_out(program: Program) -> tuple[int, int, int]:
     """How many instructions of how many are not read, and the line of the first."""
-    (unread,) = text.unread
+    (unread,) = program.unread
     count, total = map(int, re.findall(r"\d+", unread.what)[:2])
     return count, total, unread.line
 
@@ -75,16 +70,24 @@ def left_out(text: HloText) -> tuple[int, int, int]:
 
 def test_what_the_header_may_say():
     text = TEXT.replace("is_scheduled=true", "is_scheduled=true, replica_count=8")
-    assert read(text).header["replica_count"] == 8
+    assert read(text).header.replica_count == 8
     llama = hlo(LLAMA).header
-    assert llama["num_partitions"] == 4
-    assert llama["input_output_alias"].startswith("{0}: (0, {}, may-alias), {1}: (1, {}, may-")
-    assert llama["input_output_alias"].endswith("{34}: (34, {}, may-alias)")
-    assert llama["buffer_donor"] == "(17, {}), (18, {}), (29, {}), (30, {})"
-    assert llama["entry_signature"].startswith("(bf16[4096,512]{1,0:T(8,128)(2,1)}, bf16[512,")
-    assert llama["entry_signature"].endswith("f32[]{:T(128)})")
+    assert llama.num_partitions == 4
+    assert llama.input_output_alias.startswith("{0}: (0, {}, may-alias), {1}: (1, {}, may-")
+    assert llama.input_output_alias.endswith("{34}: (34, {}, may-alias)")
+    assert hlo(LLAMA).aliases[-1] == ((34,), 34, ())
+    assert llama.buffer_donor == "(17, {}), (18, {}), (29, {}), (30, {})"
+    assert llama.entry_signature.startswith("(bf16[4096,512]{1,0:T(8,128)(2,1)}, bf16[512,")
+    assert llama.entry_signature.endswith("f32[]{:T(128)})")
     # A CPU dump of 2023 does not say that it is scheduled.
-    assert hlo(MIXED_0_4_23).header["is_scheduled"] is False
+    assert hlo(MIXED_0_4_23).header.is_scheduled is False
+
+
+def test_aliases_that_cannot_be_read_are_none():
+    text = TEXT.replace("=true", "=true, input_output_alias={ {0}: 1 }")
+    found = read(text)
+    assert (found.aliases, found.header.input_output_alias) == ([], "{0}: 1")
+    assert [unread.line for unread in found.unread] == [1]
 
 
 def test_the_module_has_the_name_of_its_first_line():
@@ -112,24 +115,22 @@ ENTRY %main (a: f32[8]) -> f32[8] {
   ROOT %done = f32[8]{0} async-done(%start)
 }
 """  # noqa: E501
-    found = read_hlo_text(split_lines(text.encode()))
+    found = read(text)
     assert not found.unread
-    assert found.computations["computation"].to_pylist() == ["sparse", "main"]
-    assert instruction(found, "minus")["computation"] == "sparse"
+    assert found.computation_names == ["sparse", "main"]
+    assert found.computation[found.row_of["minus"]] == 0
 
 
 def test_no_line_of_an_instruction_is_lost_and_every_computation_is_called():
     for pattern in ALL:
         said = [text for text in content(pattern).decode().splitlines() if text.startswith("  ")]
         found = hlo(pattern)
-        names = found.instructions["instruction"].to_pylist()
-        assert names == [
+        assert found.names == [
             text.split(" = ")[0].strip().removeprefix("ROOT ").removeprefix("%") for text in said
         ]
-        assert len(set(names)) == len(said)
-        inner = found.computations.filter(pc.invert(found.computations["is_entry"]))
-        assert len(found.computations) - len(inner) == 1
-        assert set(found.calls["computation"].to_pylist()) == set(inner["computation"].to_pylist())
+        assert len(found.row_of) == len(said)
+        called = {callee for pairs in found.calls.values() for _, callee in pairs}
+        assert {*range(len(found.computation_names))} - called == {found.entry}
 
 
 # --- instructions -----------------------------------------------------------------------
@@ -142,10 +143,8 @@ def test_what_a_kernel_used_beside_what_was_set_aside():
         '{"memory_space":"2","offset":"0","size":"100"}]'
     )
     text = TEXT.replace("calls=%double", f"calls=%double, backend_config={{{config}}}")
-    found = instruction(read(text), "fusion")
-    assert (found["scoped_bytes"], found["scoped_space"]) == (64 << 20, 0)
-    assert found["used_scoped_bytes"] == 4196
-    assert not {"scoped_bytes", "used_scoped_bytes"} & instruction(read(text), "p").keys()
+    found = read(text)
+    assert found.scoped == {found.row_of["fusion"]: ScopedMemory(64 << 20, 0, 4196)}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +161,7 @@ def test_what_a_kernel_used_beside_what_was_set_aside():
 def test_escapes_within_an_op_name(printed, meant):
     text = TEXT.replace("add(%x, %x)", f'add(%x, %x), metadata={{op_name="{printed}"}}')
     found = read(text)
-    assert instruction(found, "sum")["op_name"] == meant
+    assert found.metadata[found.row_of["sum"]].op_name == meant
     assert operands(found, "sum") == ["x", "x"]
 
 
@@ -182,14 +181,29 @@ def test_operands_of_every_printing():
         (hlo(MIXED), "constant.22", []),
         # `(%q.1, …, %broadcast_in_dim.7, /*index=5*/%broadcast.1, %broadcast_in_dim.11)`
         (hlo(FLASH), flash, ["q.1", "k.1", "v.1", *broadcasts]),
-        # As Used values print them: `copy-start(f32[4,1,5120]{2,1,0:T(1,128)} %Arg_1.2)`.
-        (wrapped("seeds/000*"), "copy-start", ["Arg_1.2"]),
-        (wrapped("seeds/000*"), "fusion.5", ["copy-done", "fusion", "copy-done.1"]),
-        (wrapped("seeds/000*"), "constant.6", []),
-        (wrapped("seeds/004*"), "fusion.5", ["param.1", "bitcast.11", "param.3", "bitcast.12"]),
-        (wrapped("seeds/004*"), "partition-id", []),
     ):
         assert operands(found, name) == expected, name
+
+
+def test_operands_of_used_values_have_types():
+    """As `copy-start(f32[4,1,5120]{2,1,0:T(1,128)} %Arg_1.2)`."""
+    for pattern, name, expected in (
+        ("seeds/000*", "copy-start", ["Arg_1.2"]),
+        ("seeds/000*", "fusion.5", ["copy-done", "fusion", "copy-done.1"]),
+        ("seeds/004*", "fusion.5", ["param.1", "bitcast.11", "param.3", "bitcast.12"]),
+        ("seeds/004*", "partition-id", []),
+    ):
+        (text,) = (line for line in definitions(pattern) if f"%{name} = " in line)
+        assert operand_names(split_instruction(text).operands) == expected, name
+
+
+def test_definitions_are_instructions_without_operands():
+    lines = definitions("seeds/004*")
+    found = read_definitions(list(enumerate([*lines, "gone"], 1)))
+    assert len(found) == len(lines)
+    assert set(found.operands) == {()}
+    assert NOT_READ not in found.opcode
+    assert left_out(found) == (1, len(lines) + 1, len(lines) + 1)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +225,7 @@ ENTRY %main () -> () {{
   ROOT %all = ((s32[], f32[2]{{0}}), (), f32[2]{{0}}) tuple({text})
 }}
 """
-    found = read_hlo_text(split_lines(module.encode()))
+    found = read(module)
     assert operands(found, "all") == ["t", "e", "x"]
     assert operands(found, "one") == ["e"]
 
@@ -219,24 +233,24 @@ ENTRY %main () -> () {{
 def test_operands_of_every_form_stand_among_plain_ones():
     line = "  ROOT %fusion"
     for said in (
-        "%x, %x",
-        "%x, /*index=1*/%x",
-        "%x, f32[2]{0:T(256)} %x",
-        "(f32[2]{0}, ()) %x, %x",
-        "(f32[4,1]{1,0:T(1,128)S(1)}, (u32[]{:S(2)}, s32[])) %x, /*index=1*/f32[2]{0:T(256)} %x",
-        "x, x",
-        "f32[2]{0} x, f32[2]{0} x",
+        "%p, %p",
+        "%p, /*index=1*/%p",
+        "%p, f32[2]{0:T(256)} %p",
+        "(f32[2]{0}, ()) %p, %p",
+        "(f32[4,1]{1,0:T(1,128)S(1)}, (u32[]{:S(2)}, s32[])) %p, /*index=1*/f32[2]{0:T(256)} %p",
+        "p, p",
+        "f32[2]{0} p, f32[2]{0} p",
     ):
         for after in ("", ', metadata={op_name="a (b), c"}', ", to_apply=%double"):
             found = read(TEXT.replace(line, f"  %more = f32[2]{{0}} add({said}){after}\n{line}"))
-            for name, expected in (("sum", ["x", "x"]), ("more", ["x", "x"]), ("fusion", ["p"])):
+            for name, expected in (("sum", ["x", "x"]), ("more", ["p", "p"]), ("fusion", ["p"])):
                 assert operands(found, name) == expected, (said, after)
 
 
 @pytest.mark.parametrize("said", ["%p", "%p, /*index=1*/", "%p, (%p", "/", "/*index=1*/%p"])
 def test_an_instruction_whose_operands_do_not_close_is_left_out(said):
     found = read(TEXT.replace("fusion(%p), kind=kLoop, calls=%double", f"fusion({said}"))
-    assert found.instructions["instruction"].to_pylist() == ["x", "sum", "p"]
+    assert found.names == ["x", "sum", "p"]
     assert left_out(found) == (1, 4, 10)
 
 
@@ -255,18 +269,16 @@ def test_a_parameter_has_a_number():
     ],
 )
 def test_attributes_of_a_gpus_compiler(said):
-    assert not read(TEXT).attributes().is_gpu
-    assert read(TEXT.replace("kind=kLoop", f"kind=kLoop, {said}")).attributes().is_gpu
+    assert not read(TEXT).is_gpu
+    assert read(TEXT.replace("kind=kLoop", f"kind=kLoop, {said}")).is_gpu
 
 
-@cache
-def wrapped(pattern: str) -> HloText:
-    """The defining instructions of a dump's used values, as if they were a computation."""
+def definitions(pattern: str) -> list[str]:
+    """The defining instructions of a dump's used values."""
     text = content(pattern).decode()
     # A tuple's stands with each of its elements, and in seed 000 the next value behind it.
     found = re.findall(r"^ from instruction: ?(.*?)(?:<\d+ [^>]*>)?$", text, re.MULTILINE)
-    body = "".join(f"  {definition}\n" for definition in dict.fromkeys(found))
-    return read(f"HloModule m\n\nENTRY %main {{\n{body}}}\n")
+    return list(dict.fromkeys(found))
 
 
 # --- calls ------------------------------------------------------------------------------
@@ -308,7 +320,7 @@ def test_newer_tables_and_opcodes_are_passed_over_and_named():
     tables = "NewTable\n1 {x=1}\n\nOther\n1 {y=2}\n\n"
     text = TEXT.replace("\n%double", f"\n{tables}%double").replace("add(%x, %x)", "conjure(%x)")
     found = read(text)
-    assert found.instructions.num_rows == read(TEXT).instructions.num_rows
+    assert found.names == read(TEXT).names
     told = [(newer.line, newer.what.split("'")[1]) for newer in found.not_understood]
     assert sorted(told) == [(3, "NewTable"), (6, "Other"), (11, "conjure")]
 
@@ -350,20 +362,39 @@ def test_what_is_wrong_is_refused_with_its_line(old, new, line):
 def test_what_cannot_be_read_costs_that_alone(old, new, lost):
     found = read(TEXT.replace(old, new, 1))
     assert left_out(found) == lost
-    assert len(found.instructions) == lost[1] - lost[0]
+    assert len(found) == lost[1] - lost[0]
+
+
+def test_an_instruction_without_an_operand_is_told():
+    found = read(TEXT.replace("add(%x, %x)", "add(%x, %y)"))
+    assert (found.opcode[1], found.operands[1]) == (NOT_READ, (0,))
+    assert left_out(found)[2] == 5
+    assert found.unread[0].what.startswith("1 of 4 instructions has an operand")
+    assert found.unread[0].what.endswith("operand 1 of add sum")
+
+
+def test_a_computation_without_its_root_is_not_used():
+    for text, line in (
+        (TEXT.replace("ROOT %sum", "?? %sum"), 5),
+        (TEXT.replace("ROOT %sum", "%sum"), None),
+        (TEXT.replace("ENTRY", "%empty (x: f32[]) -> f32[] {\n}\n\nENTRY"), None),
+    ):
+        with pytest.raises(DumpError) as error:
+            read(text).check_computations()
+        assert error.value.line == line
 
 
 def test_a_brace_that_is_lost_costs_nothing_where_the_next_computation_starts():
     found = read(TEXT.replace("}\n\nENTRY", "\nENTRY"))
-    assert found.instructions.equals(read(TEXT).instructions)
+    assert (found.names, found.operands) == (read(TEXT).names, read(TEXT).operands)
     assert [unread.line for unread in found.unread] == [7]
 
 
 def test_stack_frames_that_cannot_be_read_are_none():
     text = content(MIXED).decode()
     found = read(text.replace("file_name_id=", "file=", 1))
-    assert len(found.stack_frames) == 0
-    assert len(found.instructions) == len(hlo(MIXED).instructions)
+    assert len(found.frames) == 0
+    assert len(found) == len(hlo(MIXED))
     assert len(found.unread) == 1
 
 

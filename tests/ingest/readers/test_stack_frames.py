@@ -4,9 +4,11 @@ import re
 
 import pytest
 
-from memhouse.ingest.readers.hlo_text import read_hlo_text, read_stack_frames
+from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.ingest.readers.stack_frames import StackFrameReader
 from memhouse.xla.errors import DumpError
+from memhouse.xla.program import StackFrame
 
 from ...support.dumps import content
 
@@ -28,46 +30,26 @@ StackFrames
 """
 
 
-def read(text: str):
-    table, _ = read_stack_frames(split_lines(text.encode()))
-    return table
+def read(text: str) -> dict[int, StackFrame]:
+    reader = StackFrameReader()
+    reader.read(list(enumerate(text.splitlines(), 1)))
+    return reader.frames
 
 
-def parents(table) -> dict[int, int | None]:
-    return dict(
-        zip(table["stack_frame_id"].to_pylist(), table["parent_frame_id"].to_pylist(), strict=True)
-    )
+def parents(frames: dict[int, StackFrame]) -> dict[int, int | None]:
+    return {frame_id: frame.parent_frame_id for frame_id, frame in frames.items()}
 
 
 def test_a_frame_is_a_place_in_a_file():
-    assert read(FRAMES).to_pylist() == [
-        {
-            "stack_frame_id": 1,
-            "parent_frame_id": None,
-            "file": "/train/zoo.py",
-            "function": "<module>",
-            "line": 9,
-            "end_line": 9,
-            "column_start": 0,
-            "column_end": 45,
-        },
-        {
-            "stack_frame_id": 2,
-            "parent_frame_id": 1,
-            "file": "/train/lib.py",
-            "function": "loss.<locals>.<lambda>",
-            "line": 3,
-            "end_line": None,
-            "column_start": None,
-            "column_end": None,
-        },
-    ]
+    assert read(FRAMES) == {
+        1: StackFrame(1, None, "/train/zoo.py", "<module>", 9, 9, 0, 45),
+        2: StackFrame(2, 1, "/train/lib.py", "loss.<locals>.<lambda>", 3, None, None, None),
+    }
 
 
 def test_no_tables_are_no_frames():
-    table, _ = read_stack_frames(split_lines(b"x").between(0, 0))
-    assert len(table) == 0
-    assert len(read_hlo_text(split_lines(content(LLAMA_OLD))).stack_frames) == 0
+    assert read("") == {}
+    assert read_hlo_text(split_lines(content(LLAMA_OLD))).frames == {}
 
 
 def test_both_printings_of_a_parent_are_read_alike():
@@ -80,23 +62,17 @@ def test_both_printings_of_a_parent_are_read_alike():
     as_it_is = re.sub(r"parent_frame_id=(\d+)", lowered, one_too_high)
     assert "\n1 {file_location_id=1 parent_frame_id=0}\n" in as_it_is
     assert (
-        read_hlo_text(split_lines(as_it_is.encode())).stack_frames
-        == read_hlo_text(split_lines(one_too_high.encode())).stack_frames
+        read_hlo_text(split_lines(as_it_is.encode())).frames
+        == read_hlo_text(split_lines(one_too_high.encode())).frames
     )
 
 
 def test_every_parent_comes_before_its_child():
-    frames = read_hlo_text(split_lines(content(LLAMA))).stack_frames
+    frames = read_hlo_text(split_lines(content(LLAMA))).frames
     # Printed `parent_frame_id=1`: `<module>`, and frames that XLA tore from their callers.
     roots = [child for child, parent in parents(frames).items() if parent is None]
     assert roots == [1, 22, 34, 41, 63]
     assert all(parent is None or parent < child for child, parent in parents(frames).items())
-
-
-# --- the Python line behind a buffer ------------------------------------------------------
-
-
-# --- refusals -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

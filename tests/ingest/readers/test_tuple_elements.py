@@ -6,7 +6,7 @@ import pytest
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_complete_lines
-from memhouse.xla.columns.program import number_program
+from memhouse.xla.program import NONE, NOT_READ
 
 NESTED = """\
 HloModule m, is_scheduled=true
@@ -25,33 +25,19 @@ def read(text):
 
 
 def test_each_element_is_an_instruction_before_its_first_use():
-    hlo = read(NESTED)
-    assert hlo.instructions.select(["instruction", "opcode", "shape"]).to_pylist() == [
-        {"instruction": name, "opcode": opcode, "shape": shape}
-        for name, opcode, shape in (
-            ("p", "parameter", "(f32[2]{0}, (s32[], f32[3]{0:T(128)}))"),
-            ("p#0", "get-tuple-element", "f32[2]{0}"),
-            ("first", "negate", "f32[2]{0}"),
-            ("p#1", "get-tuple-element", "(s32[], f32[3]{0:T(128)})"),
-            ("p#1#1", "get-tuple-element", "f32[3]{0:T(128)}"),
-            ("second", "negate", "f32[3]{0:T(128)}"),
-            ("add", "add", "f32[3]{0:T(128)}"),
-        )
+    program = read(NESTED)
+    assert list(zip(program.names, program.opcode, program.shape, strict=True)) == [
+        ("p", "parameter", "(f32[2]{0}, (s32[], f32[3]{0:T(128)}))"),
+        ("p#0", "get-tuple-element", "f32[2]{0}"),
+        ("first", "negate", "f32[2]{0}"),
+        ("p#1", "get-tuple-element", "(s32[], f32[3]{0:T(128)})"),
+        ("p#1#1", "get-tuple-element", "f32[3]{0:T(128)}"),
+        ("second", "negate", "f32[3]{0:T(128)}"),
+        ("add", "add", "f32[3]{0:T(128)}"),
     ]
-    assert hlo.attributes().lines.to_pylist() == [4, 5, 5, 6, 6, 6, 7]
-    assert hlo.instructions["tuple_index"].to_pylist() == [None, 0, None, 1, 1, None, None]
-    operands = zip(
-        *hlo.operands.select(["instruction", "operand"]).to_pydict().values(), strict=True
-    )
-    assert list(operands) == [
-        ("p#0", "p"),
-        ("first", "p#0"),
-        ("p#1", "p"),
-        ("p#1#1", "p#1"),
-        ("second", "p#1#1"),
-        ("add", "second"),
-        ("add", "p#1#1"),
-    ]
+    assert program.lines == [4, 5, 5, 6, 6, 6, 7]
+    assert program.tuple_index == [NONE, 0, NONE, 1, 1, NONE, NONE]
+    assert program.operands == [(), (0,), (1,), (0,), (3,), (4,), (5, 4)]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +52,6 @@ def test_an_element_that_its_tuple_lacks_costs_its_user(wrong, of, has):
 
 
 def test_an_element_of_nothing_is_an_operand_that_is_not_defined():
-    unread = number_program(read(NESTED.replace("negate(%p#0)", "negate(%q#0)"))).unread
-    assert unread is not None
-    assert unread.line == 5
+    program = read(NESTED.replace("negate(%p#0)", "negate(%q#0)"))
+    assert [unread.line for unread in program.unread] == [5]
+    assert (program.opcode[1], program.operands[1]) == (NOT_READ, ())
