@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from memhouse.ingest.join import Told, join_parts, work_out
+from memhouse.ingest.derive import derive
+from memhouse.ingest.module_rows import build_module
+from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.parts import Parts
+from memhouse.xla.parts import Parts
 
 from ...support.command import run_memhouse
 from ...support.dumps import content
@@ -49,11 +50,11 @@ def in_short(text):
 
 def figures(text, changelist=None):
     """The peaks by memory space, the header, and what is assumed."""
-    hlo = read_hlo_text(split_lines(text.encode()))
-    found = work_out(Told(Parts(hlo=hlo), changelist=changelist))
-    module = join_parts(found)
+    program = read_hlo_text(split_lines(text.encode()))
+    derivation = derive(Parts(program=program), changelist=changelist)
+    module = build_module(derivation)
     memory = module.tables["module_memory"].select(["memory_space", "peak_bytes"])
-    return memory.to_pylist(), module.header, found.attribution.analysis.assumed
+    return memory.to_pylist(), module.header, derivation.notes.assumed
 
 
 @pytest.mark.parametrize(
