@@ -39,7 +39,7 @@ from ..xla.program import NO_METADATA, NONE, EntryShape, Program, StackFrame
 from ..xla.program_id import program_id, skeleton_id
 from ..xla.spaces import MemorySpace, memory_spaces
 from ..xla.traits import Trait, find_traits
-from ..xla.value_rows import ValueRow, match_values, value_rows
+from ..xla.value_columns import match_values, value_columns
 from ..xla.work import measure_work
 from .derive import Derivation
 from .rows import Columns, Module, Rows, columns_of
@@ -258,7 +258,7 @@ class _ModuleBuilder:
         columns["attributes"] = [program.attributes.get(row) for row in rows]
         if self.attribution is not None:
             columns["scope_id"] = _numbers(self.attribution.scopes.scope_id, rows)
-            columns["pass"] = _taken(self.attribution.passes.of, rows)
+            columns["pass"] = _taken(self.attribution.passes.by_row, rows)
 
     def _add_program(self, program: Program, header: dict[str, object]) -> None:
         """The relations that only HLO text fills; its FLOPs go to the header, too."""
@@ -439,9 +439,9 @@ class _ModuleBuilder:
         self._add("values", names, rows)
         self._name_spaces("values")
         if self.attribution is not None and rows:
-            attributed = value_rows(self.attribution, self.values, self.indices, residual_ids)
-            names = tuple(name.rstrip("_") for name in ValueRow._fields)
-            self.rows["values"] |= columns_of(names, attributed)
+            self.rows["values"] |= value_columns(
+                self.attribution, self.values, self.indices, residual_ids
+            )
 
     def _add_peak(self, memory: MemoryFigures | None) -> list[PeakBuffer]:
         """The rows of `peak_parts`. Returns the buffers of the main memory at its peak."""

@@ -182,13 +182,13 @@ def _add_readers(owned: OwnedValues, arguments: dict[int, Argument]) -> None:
             continue
         # XLA fuses the optimizer's work with backward work, so that the reader inside decides.
         reader = owned.readers.inner_reader(read.user, read.operand)
-        if passes.of[reader] == OPTIMIZER:
+        if passes.by_row[reader] == OPTIMIZER:
             argument.is_read_by_optimizer = True
             # A scan slices its inputs next to the body's work, so that a slice is no update.
             computes = named.owns[reader] and not named.op_name[reader].is_slice
             if computes and _is_float(owned.values.array[read.value]):
                 argument.is_updated = argument.is_updated or owned.values.elements[read.value] > 1
-        elif passes.of[reader] in (FORWARD, BACKWARD, REMATERIALISED):
+        elif passes.by_row[reader] in (FORWARD, BACKWARD, REMATERIALISED):
             argument.is_read_by_model = True
         if named.program.opcode[reader] == "convert":
             reader = read.user

@@ -1,6 +1,6 @@
 """Attribution: the owner, pass and role of each value; the scope and pass of each instruction."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .analysis import Analysis
 from .idle import Accesses, find_accesses
@@ -8,8 +8,8 @@ from .named_program import NamedProgram
 from .names import Kind
 from .owners.find import Owners, find_owners
 from .owners.readers import Readers
-from .passes import Pass, Passes, find_passes, pass_of_value, without_optimizer
-from .reads import OwnedValues, find_reads, result_slots
+from .passes import OPTIMIZER, OTHER, Pass, Passes, find_passes, pass_of_value
+from .reads import OwnedValues, find_reads, live_out_values
 from .residuals import Residual, find_residuals
 from .roles import Role, find_roles
 from .scopes import Scopes, find_scopes
@@ -59,12 +59,12 @@ def attribute(analysis: Analysis, *, is_scheduled: bool = True) -> Attribution:
     readers = Readers(values)
     passes = find_passes(named)
     owners = find_owners(values, analysis.liveness.alias_set, readers)
-    value_pass = [
+    value_pass: list[Pass | None] = [
         pass_of_value(
             passes,
             row,
             owner,
-            uses_definition=rule == "operand" and named.op_name[row].kind == Kind.JOINED,
+            uses_definition=rule == "operand" and named.op_name[row].kind is Kind.JOINED,
         )
         for row, owner, rule in zip(flow.row, owners.row, owners.rule, strict=True)
     ]
@@ -74,9 +74,11 @@ def attribute(analysis: Analysis, *, is_scheduled: bool = True) -> Attribution:
     residual, residuals = find_residuals(owned)
     roles, trains = find_roles(owned, residual)
     if not trains:
-        passes = replace(passes, of=without_optimizer(passes.of))
-        value_pass = without_optimizer(value_pass)
-    live_out = {flow.value[slot] for slot in result_slots(analysis)}
+        # Instructions after the backward pass depend on the gradients of another quantity, such as
+        # a particle's next velocity.
+        passes.by_row = [OTHER if pass_ == OPTIMIZER else pass_ for pass_ in passes.by_row]
+        value_pass = [OTHER if pass_ == OPTIMIZER else pass_ for pass_ in value_pass]
+    live_out = live_out_values(analysis)
     return Attribution(
         analysis,
         find_scopes(program, named.op_name, named.caller),

@@ -1,4 +1,4 @@
-"""The instructions that depend on a gradient, and those that only the optimizer reads."""
+"""The instructions that depend on a gradient, and those whose results only the optimizer reads."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -53,28 +53,27 @@ def find_gradient_reach(
         backward_loops: the instructions that are backward by their names, with the number of loops
             around the differentiated code of each.
     """
-    around = _enclosing_computations(program, caller, backward_loops)
     main = _main_computations(program, caller, backward_loops)
-    is_main = [computation in main for computation in program.computation]
-    starts = {caller[computation] for computation in around} | backward_loops.keys()
-    depends, is_reached = [False] * len(program), [False] * len(program)
+    enclosing = _enclosing_computations(program, caller, backward_loops)
+    callers_of_backward = {caller[computation] for computation in enclosing}
+    is_reached, depends = [False] * len(program), [False] * len(program)
     for computation in main:
         for row in program.rows_of(computation):
             depends[row] = program.parameter_number[row] != NONE
             for operand in program.operands[row]:
                 depends[row] = depends[row] or depends[operand]
                 is_reached[row] = is_reached[row] or is_reached[operand]
-            is_reached[row] = is_reached[row] or (depends[row] and row in starts)
+            if depends[row] and (row in backward_loops or row in callers_of_backward):
+                is_reached[row] = True
+    inner_callers = {caller[computation] for computation in enclosing - main}
     return GradientReach(
         main,
-        nearest_callers(program, caller, is_main),
+        nearest_callers(
+            program, caller, [computation in main for computation in program.computation]
+        ),
         is_reached,
         depends,
-        {
-            caller[computation]
-            for computation in around - main
-            if program.opcode[caller[computation]] == "while"
-        },
+        {row for row in inner_callers if program.opcode[row] == "while"},
     )
 
 
@@ -86,17 +85,17 @@ def nearest_callers(program: Program, caller: list[int], is_end: list[bool]) -> 
     # By computation, the row for those of its instructions that are no end.
     nearest = [NONE] * len(program.first)
     for computation in range(len(nearest)):
-        inner = [computation]
-        while (row := caller[inner[-1]]) != NONE:
+        chain = [computation]
+        while (row := caller[chain[-1]]) != NONE:
             outer = program.computation[row]
             if is_end[row] or caller[outer] == NONE:
                 break
             if nearest[outer] != NONE:
                 row = nearest[outer]
                 break
-            inner.append(outer)
-        for within in inner:
-            nearest[within] = row
+            chain.append(outer)
+        for member in chain:
+            nearest[member] = row
     return [
         row if is_end[row] or nearest[computation] == NONE else nearest[computation]
         for row, computation in enumerate(program.computation)
@@ -105,17 +104,17 @@ def nearest_callers(program: Program, caller: list[int], is_end: list[bool]) -> 
 
 def _enclosing_computations(program: Program, caller: list[int], rows: Iterable[int]) -> set[int]:
     """The called computations that contain one of these rows, or call one that does."""
-    around: set[int] = set()
+    enclosing: set[int] = set()
     for row in rows:
         computation = program.computation[row]
         while (
-            computation not in around
+            computation not in enclosing
             and caller[computation] != NONE
             and program.opcode[caller[computation]] in _RUNS_CALLEE
         ):
-            around.add(computation)
+            enclosing.add(computation)
             computation = program.computation[caller[computation]]
-    return around
+    return enclosing
 
 
 def _main_computations(
@@ -141,34 +140,32 @@ def _main_computations(
     return main
 
 
-def read_by_optimizer_alone(
+def find_optimizer_inputs(
     program: Program, computations: Iterable[int], undecided: set[int], optimizer: set[int]
 ) -> set[int]:
-    """The undecided instructions that only the optimizer reads.
+    """The undecided instructions whose results only the optimizer reads.
 
     Readers are those in the same computation. An instruction without work counts as its own
-    readers, and an undecided reader must itself be read by the optimizer alone. Loops, and
-    instructions without a reader, are not the optimizer's.
+    readers, and an undecided reader must itself be an input of the optimizer alone. Loops, and
+    instructions without a reader, are no such inputs.
 
-        %rate = f32[] negate(%step)              undecided: the optimizer's
-        %new = f32[8] multiply(%rate, %gradient) of the optimizer
+        %rate = f32[] negate(%step)               is undecided, and an input
+        %new = f32[8] multiply(%rate, %gradient)  belongs to the optimizer
     """
     by_optimizer, by_others = [False] * len(program), [False] * len(program)
-    alone = set()
+    inputs = set()
     for computation in computations:
-        # The readers of an instruction are after it.
+        # Readers come after the instructions that they read.
         for row in reversed(program.rows_of(computation)):
-            opcode = program.opcode[row]
-            is_undecided = row in undecided and opcode != "while"
-            is_alone = is_undecided and by_optimizer[row] and not by_others[row]
-            if is_alone:
-                alone.add(row)
-            if opcode in _WITHOUT_WORK:
-                optimizer_reads, others_read = by_optimizer[row], by_others[row]
-            else:
-                optimizer_reads = is_alone or (row in optimizer and opcode != "while")
+            optimizer_reads, others_read = by_optimizer[row], by_others[row]
+            is_loop = program.opcode[row] == "while"
+            is_input = row in undecided and not is_loop and optimizer_reads and not others_read
+            if is_input:
+                inputs.add(row)
+            if program.opcode[row] not in _WITHOUT_WORK:
+                optimizer_reads = is_input or (row in optimizer and not is_loop)
                 others_read = not optimizer_reads
             for operand in program.operands[row]:
                 by_optimizer[operand] = by_optimizer[operand] or optimizer_reads
                 by_others[operand] = by_others[operand] or others_read
-    return alone
+    return inputs

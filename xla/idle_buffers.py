@@ -8,21 +8,21 @@ from .attribution import Attribution
 from .idle import Accesses, longest_idle
 from .parts import Allocation, AssignedValue
 from .program import NONE
-from .value_rows import alias_set_ids
+from .value_columns import alias_set_ids
 
 
 class TempValue(NamedTuple):
     """A value in a temp allocation, with its live range.
 
     Attributes:
-        index: its index in the dataflow.
+        value: its index in the dataflow.
         value_id: its id in the dump.
         alias_set: the smallest value_id of the values that must share its buffer.
         start, end: schedule times, both inclusive.
         peak_time: when its memory space has its peak, or NONE.
     """
 
-    index: int
+    value: int
     value_id: int
     alias_set: int
     size_bytes: int
@@ -114,14 +114,14 @@ def residual_rows(attribution: Attribution, temps: Iterable[TempValue]) -> list[
         return []
     members: dict[int, list[TempValue]] = defaultdict(list)
     for temp in temps:
-        if attribution.residual[temp.index] != NONE:
-            members[attribution.residual[temp.index]].append(temp)
+        if attribution.residual[temp.value] != NONE:
+            members[attribution.residual[temp.value]].append(temp)
     owner, last = attribution.owners.row, _last_time(attribution)
     rows = []
     for residual_id, group in sorted(members.items()):
         residual = attribution.residuals[residual_id]
         # A buffer may also hold results of the backward pass: these are not the residual.
-        forward = [temp for temp in group if owner[temp.index] == owner[residual.value]]
+        forward = [temp for temp in group if owner[temp.value] == owner[residual.value]]
         rows.append(
             ResidualRow(
                 residual_id,
@@ -152,6 +152,6 @@ def _buffer_use(
     """
     largest = max(candidates, key=lambda temp: temp.size_bytes)
     start, end = min(temp.start for temp in group), max(temp.end for temp in group)
-    intervals = [interval for temp in group for interval in accesses.intervals[temp.index]]
+    intervals = [interval for temp in group for interval in accesses.intervals[temp.value]]
     idle = longest_idle(intervals, min(end, last), largest.peak_time)
     return BufferUse(largest.value_id, start, end, *idle)

@@ -13,8 +13,8 @@ from typing import Final, Literal, get_args
 from .gradient_reach import (
     GradientReach,
     find_gradient_reach,
+    find_optimizer_inputs,
     nearest_callers,
-    read_by_optimizer_alone,
 )
 from .named_program import NamedProgram
 from .names import OpName
@@ -41,13 +41,13 @@ class Passes:
     """The pass of each instruction's own work.
 
     Attributes:
-        of: by row.
+        by_row: the pass.
         is_clone: by row, whether XLA made the instruction to rematerialise a value.
         follows_gradient: by row, whether it depends on a gradient.
         is_vague: whether op_names do not distinguish differentiated code from code around it.
     """
 
-    of: list[Pass]
+    by_row: list[Pass]
     is_clone: list[bool]
     follows_gradient: list[bool]
     is_vague: bool = False
@@ -60,7 +60,7 @@ class Passes:
             or op_name.is_rematerialised
             # The gradient of looked up rows is a gradient of their table.
             or op_name.operation == "gather"
-            or (self.is_vague and self.of[row] in (FORWARD, BACKWARD))
+            or (self.is_vague and self.by_row[row] in (FORWARD, BACKWARD))
         )
 
 
@@ -73,7 +73,7 @@ def find_passes(named: NamedProgram) -> Passes:
     6. A module without a backward pass has no other passes.
     7. Without an op_name of JAX, or with a relative one, the pass is that of the nearest caller
        that has one.
-    8. The position in the graph decides: see `_Position`.
+    8. The position in the graph decides: see `_GraphRule`.
     """
     program, op_names = named.program, named.op_name
     is_clone = [".remat" in name and bool(_CLONE.search(name)) for name in program.names]
@@ -85,7 +85,7 @@ def find_passes(named: NamedProgram) -> Passes:
     }
     is_old_jax = any(_OLD_JAX in text for text in {op_name.text or "" for op_name in op_names})
     reach = find_gradient_reach(program, named.caller, backward_loops)
-    position = _Position(program, by_name, reach, is_old_jax)
+    graph_rule = _GraphRule(program, by_name, reach, is_old_jax)
     has_pass = [
         pass_ is not None
         or (op_name.has_path and not op_name.is_relative)
@@ -93,9 +93,9 @@ def find_passes(named: NamedProgram) -> Passes:
         for pass_, op_name, computation in zip(by_name, op_names, program.computation, strict=True)
     ]
     nearest = nearest_callers(program, named.caller, has_pass)
-    own = {row: by_name[row] or position.pass_of(row) for row in set(nearest)}
+    passes = {row: by_name[row] or graph_rule.pass_of(row) for row in set(nearest)}
     return Passes(
-        [own[row] for row in nearest],
+        [passes[row] for row in nearest],
         is_clone,
         [reach.is_reached[row] for row in reach.main_row],
         is_vague=is_old_jax or not any(op_name.is_forward for op_name in op_names),
@@ -113,7 +113,7 @@ def _by_name(named: NamedProgram, row: int, op_name: OpName, is_clone: bool) -> 
     return FORWARD if op_name.is_forward else None
 
 
-class _Position:
+class _GraphRule:
     """The pass of an instruction by rule 8: by its position in the graph.
 
     An instruction that depends on a gradient is optimizer, with three exceptions. A loop with
@@ -131,55 +131,47 @@ class _Position:
     """
 
     def __init__(
-        self,
-        program: Program,
-        by_name: list[Pass | None],
-        reach: GradientReach,
-        is_old_jax: bool,
+        self, program: Program, by_name: list[Pass | None], reach: GradientReach, is_old_jax: bool
     ) -> None:
         self._program, self._reach = program, reach
         files = {metadata.source_file or "" for metadata in program.metadata}
         self._torch_files = {file for file in files if _TORCH_OPTIMIZERS in file}
         self._forward_lines = _lines_out_of_reach(program, by_name, reach) if is_old_jax else set()
         undecided, optimizer = set(), set()
-        self._read_by_optimizer_alone: set[int] = set()
         for computation in reach.main:
             for row in program.rows_of(computation):
-                if by_name[row] is None:
-                    if not reach.is_reached[row]:
-                        undecided.add(row)
-                    elif self.pass_of(row) == OPTIMIZER:
-                        optimizer.add(row)
-        self._read_by_optimizer_alone = read_by_optimizer_alone(
-            program, reach.main, undecided, optimizer
-        )
+                if by_name[row] is None and not reach.is_reached[row]:
+                    undecided.add(row)
+                elif by_name[row] is None and not self._is_backward(row):
+                    optimizer.add(row)
+        self._optimizer_inputs = find_optimizer_inputs(program, reach.main, undecided, optimizer)
 
     def pass_of(self, row: int) -> Pass:
         """The pass of an instruction, as if no earlier rule applied to it."""
         main_row = self._reach.main_row[row]
-        if main_row in self._read_by_optimizer_alone:
-            return OPTIMIZER
         if main_row in self._reach.backward_loops:
             return BACKWARD
-        if not self._reach.is_reached[main_row]:
-            return FORWARD
+        if self._reach.is_reached[main_row]:
+            return BACKWARD if self._is_backward(row) else OPTIMIZER
+        return OPTIMIZER if main_row in self._optimizer_inputs else FORWARD
+
+    def _is_backward(self, row: int) -> bool:
+        """Whether an instruction that depends on a gradient is backward by its source line."""
         if self._torch_files and self._program.metadata[row].source_file not in self._torch_files:
-            return BACKWARD
-        is_forward_line = self._forward_lines and _line(self._program, row) in self._forward_lines
-        return BACKWARD if is_forward_line else OPTIMIZER
+            return True
+        return bool(self._forward_lines) and _line(self._program, row) in self._forward_lines
 
 
 def _lines_out_of_reach(
     program: Program, by_name: list[Pass | None], reach: GradientReach
 ) -> set[tuple[str, int]]:
     """The source lines of instructions that depend on a parameter and on no gradient."""
-    lines = set()
-    for row, main_row in enumerate(reach.main_row):
-        if reach.depends[main_row] and not reach.is_reached[main_row] and by_name[row] != ARGUMENT:
-            line = _line(program, row)
-            if line is not None:
-                lines.add(line)
-    return lines
+    lines = {
+        _line(program, row)
+        for row, main_row in enumerate(reach.main_row)
+        if reach.depends[main_row] and not reach.is_reached[main_row] and by_name[row] != ARGUMENT
+    }
+    return {line for line in lines if line is not None}
 
 
 def _line(program: Program, row: int) -> tuple[str, int] | None:
@@ -191,7 +183,7 @@ def _line(program: Program, row: int) -> tuple[str, int] | None:
 
 
 def pass_of_value(
-    passes: Passes, definition: int, origin: int, *, uses_definition: bool
+    passes: Passes, definition: int, owner: int, *, uses_definition: bool
 ) -> Pass | None:
     """The pass of a value: that of the instruction that owns it; None without an owner.
 
@@ -199,22 +191,14 @@ def pass_of_value(
 
     Args:
         definition: the row of the defining instruction.
-        origin: the row of the owner, or NONE.
+        owner: the row of the owner, or NONE.
         uses_definition: whether the defining instruction's pass is used: the owner is a guess, and
             the defining instruction has a joined name, which contains the pass.
     """
-    if origin == NONE:
+    if owner == NONE:
         return None
-    row = definition if uses_definition else origin
-    if passes.of[row] == ARGUMENT:
+    row = definition if uses_definition else owner
+    if passes.by_row[row] == ARGUMENT:
         return ARGUMENT
     is_cloned = passes.is_clone[definition] or passes.is_clone[row]
-    return REMATERIALISED if is_cloned else passes.of[row]
-
-
-def without_optimizer(passes: list[Pass]) -> list[Pass]:
-    """The passes of a program that does not train: there the optimizer's work is in no pass.
-
-    It depends on the gradients of another quantity, such as a particle's next velocity.
-    """
-    return [OTHER if pass_ == OPTIMIZER else pass_ for pass_ in passes]
+    return REMATERIALISED if is_cloned else passes.by_row[row]

@@ -72,7 +72,7 @@ def find_reads(named: NamedProgram, passes: Passes, readers: Readers) -> list[Re
         if opcode in CONVERTS_OR_RESHAPES and not has_path:
             continue
         reader = user if has_path else readers.inner_reader(user, operand)
-        pass_ = passes.of[reader]
+        pass_ = passes.by_row[reader]
         if op_name[reader].has_path or pass_ == OPTIMIZER:
             reads.append(Read(value, reader, user, operand, pass_))
     return reads
@@ -85,3 +85,8 @@ def result_slots(analysis: Analysis) -> list[int]:
     start = flow.slots.start[root]
     slots = range(start, start + flow.slots.count(root))
     return [slot for slot in slots if flow.value[slot] != NONE]
+
+
+def live_out_values(analysis: Analysis) -> set[int]:
+    """The values that are part of the program's result."""
+    return {analysis.flow.value[slot] for slot in result_slots(analysis)}

@@ -57,7 +57,7 @@ def find_residuals(owned: OwnedValues) -> tuple[list[int], list[Residual]]:
         if array is not None and is_forward[value] and alias_set[value] in saved:
             members[tensor[value], array.memory_space].append(value)
     readers = _first_readers(owned, reads, tensor)
-    residual_of, residuals = [NONE] * len(alias_set), []
+    residual_of, residuals = [NONE] * len(alias_set), list[Residual]()
     largest = {key: max(group, key=sizes.__getitem__) for key, group in members.items()}
     for key in sorted(members, key=lambda key: (-sizes[largest[key]], largest[key])):
         for value in members[key]:

@@ -157,9 +157,9 @@ def _rematerialisation(attribution: Attribution) -> list[Trait]:
         for row, opcode in enumerate(attribution.analysis.program.opcode)
         if opcode != "get-tuple-element" and attribution.scopes.scope_id[row] != NONE
     ]
-    forward = [row for row in rows if passes.of[row] == FORWARD]
+    forward = [row for row in rows if passes.by_row[row] == FORWARD]
     recomputed = [
-        row for row in rows if passes.of[row] == REMATERIALISED and not passes.is_clone[row]
+        row for row in rows if passes.by_row[row] == REMATERIALISED and not passes.is_clone[row]
     ]
     return [
         Trait("clones", "", sum(passes.is_clone)),
@@ -198,7 +198,7 @@ def _count_loops(attribution: Attribution, is_random: list[bool]) -> int:
 
 def _count_products(attribution: Attribution) -> Counter[str]:
     """By element type, the matrix products and convolutions of the forward pass."""
-    program, passes = attribution.analysis.program, attribution.passes.of
+    program, passes = attribution.analysis.program, attribution.passes.by_row
     products: Counter[str] = Counter()
     for row, opcode in enumerate(program.opcode):
         if opcode not in _PRODUCTS or passes[row] != FORWARD:
@@ -243,7 +243,6 @@ def _computed_bytes(program: Program, values: Iterable[AssignedValue]) -> Counte
     computed: Counter[str] = Counter()
     for value in values:
         row = program.row_of.get(value.instruction, NONE)
-        is_known = value.element_type is not None and value.logical_bytes is not None
-        if row != NONE and is_known and program.opcode[row] not in _MOVES:
-            computed[value.element_type] += value.logical_bytes
+        if row != NONE and program.opcode[row] not in _MOVES and value.element_type is not None:
+            computed[value.element_type] += value.logical_bytes or 0
     return computed

@@ -51,7 +51,7 @@ def read(text: str | Lines) -> tuple[Program, list[OpName]]:
 def pass_by_name(text: str) -> dict[str, str]:
     program, _ = read(text)
     passes = find_passes(NamedProgram(program, analyse(program).flow))
-    return dict(zip(program.names, passes.of, strict=True))
+    return dict(zip(program.names, passes.by_row, strict=True))
 
 
 def scope_by_name(text: str) -> dict[str, tuple[str, str] | None]:

@@ -1,26 +1,11 @@
 """The columns of `values` that an attribution gives, for the values of a dump."""
 
 from collections.abc import Container, Iterable, Sequence
-from typing import NamedTuple
 
 from .analysis import Analysis
 from .attribution import Attribution
 from .parts import AssignedValue
-from .passes import Pass
 from .program import NONE
-from .roles import Role
-
-
-class ValueRow(NamedTuple):
-    """Columns of `values`; all None for a value that the HLO text lacks."""
-
-    origin_instruction_id: int | None = None
-    origin_rule: str | None = None
-    pass_: Pass | None = None
-    role: Role | None = None
-    alias_set: int | None = None
-    residual_id: int | None = None
-    last_use_time: int | None = None
 
 
 def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[int]:
@@ -58,39 +43,39 @@ def alias_set_ids(
     return [smallest[alias_set] for alias_set in sets]
 
 
-def value_rows(
+def value_columns(
     attribution: Attribution,
     values: Sequence[AssignedValue],
     indices: Sequence[int],
     residual_ids: Container[int],
-) -> list[ValueRow]:
-    """The columns of each value of a dump.
+) -> dict[str, list[int | None] | list[str | None]]:
+    """The columns of `values` that an attribution gives; None for a value without an index.
 
     Args:
         indices: for each value, its index in the dataflow, see `match_values`.
         residual_ids: those that have a row in `residuals`.
     """
-    owners, accesses = attribution.owners, attribution.accesses
-    set_ids = alias_set_ids(attribution.analysis, values, indices)
-    rows = []
-    for index, set_id in zip(indices, set_ids, strict=True):
-        if index == NONE:
-            rows.append(ValueRow())
-            continue
-        residual = attribution.residual[index]
-        rows.append(
-            ValueRow(
-                origin_instruction_id=_known(owners.row[index]),
-                origin_rule=owners.rule[index],
-                pass_=attribution.value_pass[index],
-                role=attribution.role[index],
-                alias_set=set_id,
-                residual_id=residual if residual in residual_ids else None,
-                last_use_time=None if accesses is None else _known(accesses.last_use[index]),
-            )
-        )
-    return rows
+    accesses = attribution.accesses
+    last_use = [NONE] * len(attribution.role) if accesses is None else accesses.last_use
+    residuals = [number if number in residual_ids else NONE for number in attribution.residual]
+    return {
+        "origin_instruction_id": _numbers(attribution.owners.row, indices),
+        "origin_rule": _texts(attribution.owners.rule, indices),
+        "pass": _texts(attribution.value_pass, indices),
+        "role": _texts(attribution.role, indices),
+        "alias_set": _or_none(alias_set_ids(attribution.analysis, values, indices)),
+        "residual_id": _numbers(residuals, indices),
+        "last_use_time": _numbers(last_use, indices),
+    }
 
 
-def _known(number: int) -> int | None:
-    return None if number == NONE else number
+def _texts(column: Sequence[str | None], indices: Iterable[int]) -> list[str | None]:
+    return [None if index == NONE else column[index] for index in indices]
+
+
+def _numbers(column: Sequence[int], indices: Iterable[int]) -> list[int | None]:
+    return _or_none(NONE if index == NONE else column[index] for index in indices)
+
+
+def _or_none(numbers: Iterable[int]) -> list[int | None]:
+    return [None if number == NONE else number for number in numbers]
