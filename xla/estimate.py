@@ -245,7 +245,7 @@ def estimated_assignment(analysis: Analysis, estimate: Estimate) -> BufferAssign
         space, size = sizes.memory_space[value], sizes.size_bytes[value]
         is_temp = alias_set.kind is Kind.TEMP
         index = index_of_temp[space] if is_temp else index_of_set[alias_set.allocation]
-        shape, element_type, logical = describe(flow.slots.tree(row), flow.slots.place(slot))
+        shape, element_type, logical = describe(flow.slots.tree(row), flow.slots.part(slot))
         values.append(
             AssignedValue(
                 value,
@@ -276,7 +276,7 @@ def _fixed_allocation(
     for value in alias_set.values:
         row, slot = flow.row[value], flow.defined_at[value]
         if program.opcode[row] == "parameter" and program.is_in_entry(row):
-            shape = str(flow.slots.tree(row).shapes[flow.slots.place(slot)])
+            shape = str(flow.slots.tree(row).shapes[flow.slots.part(slot)])
             return allocation._replace(
                 parameter_number=program.parameter_number[row],
                 parameter_shape_index=flow.slots.index_text(slot),

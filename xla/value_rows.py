@@ -1,6 +1,6 @@
 """The columns of `values` that an attribution gives, for the values of a dump."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from .analysis import Analysis
@@ -23,22 +23,6 @@ class ValueRow(NamedTuple):
     last_use_time: int | None = None
 
 
-def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[int]:
-    """For each value of a dump, its index in the dataflow; NONE if the HLO text lacks it.
-
-    Instruction and shape index identify a value.
-    """
-    program, slots = analysis.program, analysis.flow.slots
-    index_of = {
-        (slots.row[slot], slots.index_text(slot)): value
-        for value, slot in enumerate(analysis.flow.defined_at)
-    }
-    return [
-        index_of.get((program.row_of.get(value.instruction, NONE), value.shape_index), NONE)
-        for value in values
-    ]
-
-
 def alias_set_ids(
     analysis: Analysis, values: Sequence[AssignedValue], indices: Sequence[int]
 ) -> list[int]:
@@ -47,7 +31,7 @@ def alias_set_ids(
     NONE for a value that the HLO text lacks.
 
     Args:
-        indices: for each value, its index in the dataflow, see `match_values`.
+        indices: for each value, its index in the dataflow, see `complete.match_values`.
     """
     sets = [NONE if index == NONE else analysis.liveness.alias_set[index] for index in indices]
     smallest: dict[int, int] = {NONE: NONE}
@@ -67,7 +51,7 @@ def value_rows(
     """The columns of each value of a dump.
 
     Args:
-        indices: for each value, its index in the dataflow, see `match_values`.
+        indices: for each value, its index in the dataflow, see `complete.match_values`.
         residual_ids: those that have a row in `residuals`.
     """
     owners, accesses = attribution.owners, attribution.accesses
