@@ -13,6 +13,7 @@ from ..xla.agreement import (
 from ..xla.allocation_values import IoFlags, guess_io_flags, values_of_allocations
 from ..xla.attribution import Attribution
 from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, Event, PassRow, follow
+from ..xla.complete import match_values
 from ..xla.figures import MemoryFigures, memory_figures
 from ..xla.frames import find_user_lines
 from ..xla.idle_buffers import (
@@ -39,7 +40,7 @@ from ..xla.program import NO_METADATA, NONE, EntryShape, Program, StackFrame
 from ..xla.program_id import program_id, skeleton_id
 from ..xla.spaces import MemorySpace, memory_spaces
 from ..xla.traits import Trait, find_traits
-from ..xla.value_columns import match_values, value_columns
+from ..xla.value_columns import value_columns
 from ..xla.work import measure_work
 from .derive import Derivation
 from .rows import Columns, Module, Rows, columns_of
