@@ -1,9 +1,7 @@
 """Between columns and the plain objects, in both directions, until all rules are plain."""
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from ..analysis import Analysis
 from ..program import (
     NO_METADATA,
     Alias,
@@ -19,9 +17,6 @@ from ..program import (
 )
 from .parts import HloText
 from .program import NumberedProgram, parse_aliases
-
-if TYPE_CHECKING:
-    from .bridge_d import Derived
 
 
 def plain_program(numbered: NumberedProgram, hlo: HloText | None = None) -> Program:
@@ -110,11 +105,6 @@ def _add_text(program: Program, hlo: HloText) -> None:
     program.unread = [Unread(*each) for each in hlo.unread] or program.unread
 
 
-def plain_analysis(derived: "Derived", hlo: HloText | None = None) -> Analysis:
-    """The plain analysis that the arrays are made of."""
-    return derived.analysis
-
-
 def _texts(codes: object) -> list[str]:
     texts = [*codes.texts, ""]  # type: ignore[attr-defined]
     return [texts[code] for code in codes.codes.tolist()]  # type: ignore[attr-defined]
@@ -124,4 +114,4 @@ def _present(codes: object) -> dict[int, str]:
     return {row: text for row, text in enumerate(_texts(codes)) if text}
 
 
-__all__ = ["plain_analysis", "plain_program"]
+__all__ = ["plain_program"]
