@@ -1,6 +1,6 @@
 """The columns of `values` that an attribution gives, for the values of a dump."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from .analysis import Analysis
 from .attribution import Attribution
