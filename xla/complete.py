@@ -166,9 +166,9 @@ def _derive_used_values(
     """The positions and uses of the assigned values, by their ids; values are in text order."""
     names, flow = analysis.program.names, analysis.flow
     value_ids = [NONE] * len(flow)
-    for value, match in zip(assignment.values, matches, strict=True):
+    for assigned, match in zip(assignment.values, matches, strict=True):
         if match != NONE:
-            value_ids[match] = value.value_id
+            value_ids[match] = assigned.value_id
     slots_by_value: list[list[int]] = [[slot] for slot in flow.defined_at]
     for slot, value in enumerate(flow.value):
         if value != NONE and slot != flow.defined_at[value]:

@@ -145,7 +145,7 @@ def _resolve_pointers(pointer: list[int]) -> list[int]:
     """Where each pointer leads in the end; of pointers in a cycle, to one of the cycle."""
     resolved = list(pointer)
     for value in range(len(pointer)):
-        path = []
+        path: list[int] = []
         end = value
         while resolved[end] != end and len(path) <= len(pointer):
             path.append(end)
