@@ -196,7 +196,8 @@ def convolution_flops(arrays: Sequence[Dimensions], attributes: Mapping[str, str
         )
     # The kernel's input features are those of one group already.
     elements = result_sizes.get("b", 1) * result_sizes.get("f", 1) * kernel_sizes.get("i", 1)
-    return 2 * elements * pairs
+    total: int = 2 * elements * pairs
+    return total
 
 
 def window_pairs(
