@@ -1,7 +1,7 @@
-"""The user's own frame of a Python stack, as opposed to a library's.
+"""The source line of an instruction in the user's code, as opposed to a library's.
 
-A line in a library says what runs, but nobody can change it: an instruction belongs to the
-innermost frame of the user's code, and the library's innermost line is listed second.
+A user cannot change a line in a library: an instruction belongs to the innermost frame of the
+user's code, and the library's innermost line is listed second.
 """
 
 import re

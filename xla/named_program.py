@@ -6,10 +6,10 @@ from math import prod
 from typing import Final, NamedTuple
 
 from .analysis import Dataflow
-from .errors import DumpError
 from .names import Kind, OpName, read_op_names
 from .program import NONE, Program
-from .shapes import ArrayShape, Shape, TupleShape, logical_bytes, parse_shape
+from .shapes import ArrayShape, logical_bytes
+from .slots import ShapeTree, read_shape_tree
 
 # These carry the name of their neighbours and compute nothing themselves.
 _NEVER_OWN = frozenset(("while", "conditional", "call", "tuple", "get-tuple-element", "parameter"))
@@ -78,7 +78,7 @@ class NamedProgram:
     def named_argument(self, row: int) -> int:
         """The argument whose op_name an instruction carries; NONE for a constant.
 
-        XLA names constants by the argument that their shape or index is of.
+        XLA gives a constant the name of an argument whose shape it depends on.
         """
         op_name = self.op_name[row]
         if op_name.kind is not Kind.ARGUMENT or self.program.opcode[row] == "constant":
@@ -93,20 +93,6 @@ class NamedProgram:
                 arguments.setdefault(self.op_name[row], row)
         return arguments
 
-    def parameter(self, computation: int, number: int, caller: int) -> int:
-        """The row of a computation's parameter. Raises DumpError at the caller if it has none."""
-        row = self._parameters.get((computation, number), NONE)
-        return row if row != NONE else self.program.parameter(computation, number, caller)
-
-    @cached_property
-    def _parameters(self) -> dict[tuple[int, int], int]:
-        program = self.program
-        return {
-            (program.computation[row], number): row
-            for row, number in enumerate(program.parameter_number)
-            if number != NONE
-        }
-
     @cached_property
     def bytes(self) -> list[int]:
         """By row, the bytes of the array without padding; for a tuple, of its largest array."""
@@ -114,7 +100,7 @@ class NamedProgram:
 
     @cached_property
     def elements(self) -> list[int]:
-        """By row, how many elements the array has; 0 for a tuple."""
+        """By row, the number of elements of the array; 0 for a tuple."""
         return self._by_shape(lambda size: size.elements)
 
     @cached_property
@@ -123,16 +109,13 @@ class NamedProgram:
         return self._by_shape(lambda size: size.rank)
 
     def _by_shape(self, size: Callable[["_Size"], int]) -> list[int]:
-        by_text = {text: size(facts) for text, facts in self._sizes.items()}
+        by_text = {text: size(sizes) for text, sizes in self._sizes.items()}
         return [by_text[text] for text in self.program.shape]
 
     @cached_property
     def _sizes(self) -> dict[str, "_Size"]:
         """By shape. Raises DumpError for a shape that cannot be read, in a fusion, too."""
-        try:
-            return {text: _size(parse_shape(text)) for text in set(self.program.shape)}
-        except ValueError as error:
-            raise DumpError(str(error)) from None
+        return {text: _size(read_shape_tree(text)) for text in set(self.program.shape)}
 
 
 class _Size(NamedTuple):
@@ -141,17 +124,12 @@ class _Size(NamedTuple):
     rank: int
 
 
-def _size(shape: Shape) -> _Size:
-    if isinstance(shape, ArrayShape):
-        return _Size(array_bytes(shape), array_elements(shape), len(shape.dimensions))
-    return _Size(_largest_bytes(shape), 0, NONE)
-
-
-def _largest_bytes(shape: Shape) -> int:
-    # The parser limits the depth of shapes.
-    if isinstance(shape, TupleShape):
-        return max(map(_largest_bytes, shape.elements), default=0)
-    return array_bytes(shape)
+def _size(tree: ShapeTree) -> _Size:
+    largest = max((array_bytes(array) for array in tree.arrays if array is not None), default=0)
+    array = tree.arrays[0]
+    if array is None:
+        return _Size(largest, 0, NONE)
+    return _Size(largest, array_elements(array), len(array.dimensions))
 
 
 def array_bytes(array: ArrayShape) -> int:
@@ -163,7 +141,7 @@ def array_bytes(array: ArrayShape) -> int:
 
 
 def array_elements(array: ArrayShape) -> int:
-    """How many elements an array has; 0 if it has no bound."""
+    """Number of elements of an array; 0 if it has no bound."""
     return max(0, min(prod(array.dimensions), _MAX_SIZE))
 
 

@@ -1,4 +1,4 @@
-"""The meaning of a program's op_names: which of them say what an instruction computes."""
+"""The op_names of a program: their worth as owners, their scopes and transformations."""
 
 import re
 from collections.abc import Iterable

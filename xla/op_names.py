@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 # `jvp(X)` is X, differentiated. Without a name inside, the component is empty.
-TRANSFORMATIONS = (
-    "transpose",
-    "jvp",
-    "vmap",
-    "custom_jvp",
-    "custom_vjp",
-    "remat",
-    "checkpoint",
-)
+_TRANSFORMATIONS = ("transpose", "jvp", "vmap", "custom_jvp", "custom_vjp", "remat", "checkpoint")
 _DIFFERENTIATING = frozenset(("transpose", "jvp"))
 # Other frameworks: TensorFlow puts the gradient of `dense/MatMul` at
 # `gradient_tape/dense/MatMul`, PyTorch/XLA calls that of `aten__relu` `aten__threshold_backward`.
@@ -29,35 +21,20 @@ _LOOPS = ("while", "scan")
 _CONTROL_FLOW = (*_LOOPS, "body", "cond")
 _BRANCH = re.compile(r"branch_\d+_fun")
 # These call a function and do not compute by themselves.
-_WRAPPERS = (
-    "checkpoint",
-    "remat",
-    "remat2",
-    "rematted_computation",
-    "closed_call",
-    "core_call",
-    "eval_jaxpr",
-    "core_closed_call",
-    "xla_call",
-    "pjit",
-    "shard_map",
-    "custom_jvp_call",
-    "custom_jvp_call_jaxpr",
-    "custom_vjp_call",
-    "custom_vjp_call_jaxpr",
-    "jit(main)",
-    "jit(<lambda>)",
-    "jit(<lambda_>)",
-)
+_WRAPPERS = """
+    checkpoint remat remat2 rematted_computation closed_call core_call eval_jaxpr core_closed_call
+    xla_call pjit shard_map custom_jvp_call custom_jvp_call_jaxpr custom_vjp_call
+    custom_vjp_call_jaxpr jit(main) jit(<lambda>) jit(<lambda_>)
+"""
 # A program is `jit(train_step)`, `pmap(step)`, by early JAX `pjit(step)` or `xmap(step)`.
 _PROGRAM = re.compile(r"(?:jit|pmap|pjit|xmap)\(.*\)", re.DOTALL)
 _PMAP = re.compile(r"pmap\(.*\)", re.DOTALL)
 
-_DROPPED = frozenset((*_CONTROL_FLOW, *_WRAPPERS, GRADIENT_TAPE, ""))
+_DROPPED = frozenset((*_CONTROL_FLOW, *_WRAPPERS.split(), GRADIENT_TAPE, ""))
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 _SPECIAL = re.compile(r"[()\[\]{}'\"/;:]")
-_TRANSFORMED = re.compile(rf"({'|'.join(TRANSFORMATIONS)})\(")
+_TRANSFORMED = re.compile(rf"({'|'.join(_TRANSFORMATIONS)})\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +121,7 @@ def read_path(text: str) -> Path:
     return Path(tuple(parts[1:] if has_program else parts), has_program, is_joined)
 
 
-# The same few components occur in thousands of op_names.
+# A few components occur in thousands of op_names.
 @lru_cache(maxsize=4096)
 def read_component(text: str) -> Component:
     """Remove the transformations around a component, and the `[…]` that JAX 0.4 puts at its end.

@@ -57,9 +57,14 @@ class Values:
         return opcode.endswith("-start") and opcode != "all-reduce-start"
 
     def operand(self, value: int, number: int) -> int:
-        """The value of an operand of the defining instruction; NONE if it has no such operand."""
+        """The value of an operand of the instruction that defines an array.
+
+        NONE if it has no such operand, and for the table of a tuple.
+        """
         operands = self.named.program.operands[self.row[value]]
-        return self.named.value_of(operands[number]) if number < len(operands) else NONE
+        if number >= len(operands) or self.array[value] is None:
+            return NONE
+        return self.named.value_of(operands[number])
 
     @cached_property
     def bytes(self) -> list[int]:
@@ -68,5 +73,5 @@ class Values:
 
     @cached_property
     def elements(self) -> list[int]:
-        """How many elements each array has; 0 for a tuple."""
+        """The number of elements of each array; 0 for a tuple."""
         return [0 if array is None else array_elements(array) for array in self.array]

@@ -48,80 +48,65 @@ class Buffers:
     ) -> None:
         self._values, self._fusions, self._fills = values, fusions, fills
         self._loop_phis = loop_phis
-        self.updates: dict[int, Update] = {}
-        for value in range(len(values)):
-            if (update := self._find_update(value)) is not None:
-                self.updates[value] = update
+        self.updates = self._find_updates()
         self.relaid_from = ChainEnds(self._relaid)
         self.rearranged_from = ChainEnds(self._rearranged)
         self.first = ChainEnds(self._earlier)
 
-    def _find_update(self, value: int) -> Update | None:
+    def _find_updates(self) -> dict[int, Update]:
         values, fusions, program = self._values, self._fusions, self._values.named.program
-        if values.opcode[value] == _UPDATE:
-            row = values.row[value]
-            written = program.operand(row, 1)
-            return Update(row, written, values.operand(value, 0), fills_inside=False)
-        if value not in fusions.root:
-            return None
-        root = fusions.written[fusions.root[value]]
-        if program.opcode[root] != _UPDATE:
-            return None
-        first = fusions.written_into[program.operand(root, 0)]
+        updates = {}
+        for value, opcode in enumerate(values.opcode):
+            if opcode == _UPDATE:
+                row, target = values.row[value], values.operand(value, 0)
+                updates[value] = Update(row, program.operand(row, 1), target, fills_inside=False)
+            elif value in fusions.root:
+                root = fusions.written[fusions.root[value]]
+                if program.opcode[root] == _UPDATE:
+                    updates[value] = self._fused_update(root)
+        return updates
+
+    def _fused_update(self, row: int) -> Update:
+        program, fusions = self._values.named.program, self._fusions
+        first = fusions.written_into[program.operand(row, 0)]
         filled = fusions.outer_value(fusions.repeated[first])
         fills_inside = fusions.is_fill(first) or (filled != NONE and self._fills.is_fill[filled])
-        written = program.operand(root, 1)
-        return Update(root, written, fusions.outer_value(first), fills_inside)
+        return Update(row, program.operand(row, 1), fusions.outer_value(first), fills_inside)
 
     def _relaid(self, value: int) -> int:
-        """One step back through a copy or a nameless change of layout or type."""
-        values, opcode = self._values, self._values.opcode[value]
-        is_nameless = not values.named.is_named[values.row[value]]
-        source = NONE
+        """One step back through a copy or a nameless change of layout or type, or NONE."""
+        opcode = self._values.opcode[value]
+        is_nameless = not self._values.named.is_named[self._values.row[value]]
         if opcode in COPIES or (is_nameless and opcode in CONVERTS_OR_RESHAPES):
-            source = self._operand(value)
-        elif is_nameless and value in self._fusions.root:
-            source = self._passed_through(value, self._fusions.same_elements)
-        return value if source == NONE else source
+            return self._values.operand(value, 0)
+        if is_nameless and value in self._fusions.root:
+            return self._fused_operand(value, self._fusions.same_elements)
+        return NONE
 
-    def _operand(self, value: int) -> int:
-        """The first operand's value; NONE for a tuple's table."""
-        return NONE if self._values.array[value] is None else self._values.operand(value, 0)
-
-    def _passed_through(self, value: int, way: ChainEnds) -> int:
-        """The fusion's operand that one of its values is, on a way back; NONE if it is none."""
+    def _fused_operand(self, value: int, way: ChainEnds) -> int:
+        """The operand of a fusion that one of its results comes from on a way back, or NONE."""
         return self._fusions.outer_value(way[self._fusions.root[value]])
 
     def _rearranged(self, value: int) -> int:
-        """One step back through any change of layout or type, cut or padding, or a loop."""
-        source = NONE
+        """One step back through a change of layout or type, a cut, padding or a loop, or NONE."""
         if value in self._fusions.root:
-            source = self._passed_through(value, self._fusions.rearranged)
-        elif self._values.opcode[value] in _RELAYOUTS:
-            source = self._operand(value)
-        elif value in self._loop_phis:
-            source = self._loop_phis[value].entering
-        return value if source == NONE else source
+            return self._fused_operand(value, self._fusions.rearranged)
+        if self._values.opcode[value] in _RELAYOUTS:
+            return self._values.operand(value, 0)
+        return self._loop_phis[value].entering if value in self._loop_phis else NONE
 
     def _earlier(self, value: int) -> int:
-        """One step back to what the buffer held earlier; pieces are followed to the whole."""
-        if value in self._loop_phis and self._loop_phis[value].entering != NONE:
-            return self._loop_phis[value].entering
-        update = self.updates.get(value)
-        if update is not None and update.target != NONE:
-            return update.target
+        """One step back to an earlier value of the buffer, from a slice to the whole, or NONE."""
         values, row = self._values, self._values.row[value]
-        if self._is_piece(value) and not values.named.is_named[row]:
-            source = values.operand(value, 0)
-            if source != NONE:
-                return source
+        if value in self._loop_phis:
+            return self._loop_phis[value].entering
+        if value in self.updates and self.updates[value].target != NONE:
+            return self.updates[value].target
+        # ConcatBitcast joins the slices of one array again.
+        is_join = values.named.program.custom_call_target.get(row) == "ConcatBitcast"
+        if (is_join or values.opcode[value] == "slice") and not values.named.is_named[row]:
+            return values.operand(value, 0)
         return self._relaid(value)
-
-    def _is_piece(self, value: int) -> bool:
-        """Whether a value is a slice, or the array that XLA joins again from slices."""
-        values, program = self._values, self._values.named.program
-        is_join = program.custom_call_target.get(values.row[value]) == "ConcatBitcast"
-        return values.array[value] is not None and (is_join or values.opcode[value] == "slice")
 
     def begins_as(self, update: Update) -> int:
         """The value that an updated buffer held first; NONE if a fusion makes that."""

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 
+from ..program import NONE
+
 
 class ChainEnds(dict[int, int]):
-    """The end of the chain that starts at each key, found when it is first asked for.
+    """The end of the chain that starts at a member, found when it is first read.
 
     Args:
-        step: the next member of a chain, or the member itself at the end.
-        prefer: chooses between a member and the result of the members after it; without it, the
-            end of the chain is the result.
+        step: the next member of the chain; NONE at the end.
+        prefer: chooses between a member and the result of the next member; without it, the end of
+            the chain is the result.
     """
 
     def __init__(
@@ -19,17 +21,14 @@ class ChainEnds(dict[int, int]):
         self._step, self._prefer = step, prefer
 
     def __missing__(self, start: int) -> int:
-        member = self._step(start)
+        chain, following = [start], self._step(start)
         self[start] = start
-        if member == start:
-            return start
-        chain = [start]
-        while member not in self:
-            # Of a cycle, as in a damaged program, the end is one of its members.
-            self[member] = member
-            chain.append(member)
-            member = self._step(member)
-        result = self[member]
+        while following != NONE and following not in self:
+            # A cycle, as in a damaged program, ends at one of its members.
+            self[following] = following
+            chain.append(following)
+            following = self._step(following)
+        result = chain[-1] if following == NONE else self[following]
         for member in reversed(chain):
             result = result if self._prefer is None else self._prefer(member, result)
             self[member] = result

@@ -23,14 +23,12 @@ class Concatenations:
         self._sources = ChainEnds(self._copied)
 
     def _copied(self, value: int) -> int:
-        """The value that a nameless copy or sum over devices is of; the value itself if none."""
-        values, row = self._values, self._values.row[value]
-        if values.opcode[value] not in _COPIES_OR_REDUCES or values.array[value] is None:
-            return value
-        if self._named.is_named[row] or len(self._named.program.operands[row]) != 1:
-            return value
-        source = values.operand(value, 0)
-        return value if source == NONE else source
+        """The value that is copied or summed over devices without a name, or NONE."""
+        row = self._values.row[value]
+        if self._values.opcode[value] not in _COPIES_OR_REDUCES or self._named.is_named[row]:
+            return NONE
+        has_one_operand = len(self._named.program.operands[row]) == 1
+        return self._values.operand(value, 0) if has_one_operand else NONE
 
     def piece(self, row: int, value: int) -> int:
         """The operand of a concatenation of flat arrays that a slice cuts out, or NONE.
@@ -59,7 +57,7 @@ class Concatenations:
         return piece
 
     def _defining_row(self, value: int) -> int:
-        """The instruction that computes a value, in a fusion if it is one's."""
+        """The instruction that computes a value, if need be inside of a fusion."""
         if value in self._fusions.root:
             return self._fusions.same_elements[self._fusions.root[value]]
         return self._values.row[value]

@@ -8,6 +8,7 @@ from .fusions import Fusions
 
 # The result repeats or keeps the elements of the operand.
 _REPEATS = KEEPS_ELEMENTS | {"broadcast", "copy-start"}
+_FILL_OPCODES = _REPEATS | {"constant", "custom-call", "fusion"}
 
 
 class Fills:
@@ -22,18 +23,20 @@ class Fills:
     def __init__(self, values: Values, fusions: Fusions) -> None:
         self._values, self._fusions = values, fusions
         sources = ChainEnds(self.repeated)
-        self.is_fill = [self._begins_fill(sources[value]) for value in range(len(values))]
+        self.is_fill = [
+            opcode in _FILL_OPCODES and self._begins_fill(sources[value])
+            for value, opcode in enumerate(values.opcode)
+        ]
 
     def repeated(self, value: int) -> int:
-        """The value that a value repeats or copies; itself if there is none."""
+        """The value that a value repeats or copies, or NONE."""
         values, fusions = self._values, self._fusions
-        source = NONE
         if value in fusions.root:
-            source = fusions.outer_value(fusions.repeated[fusions.root[value]])
-        elif values.opcode[value] in _REPEATS and values.array[value] is not None:
-            # The context of a copy holds no elements of the operand.
-            source = NONE if values.is_context(value) else values.operand(value, 0)
-        return value if source == NONE else source
+            return fusions.outer_value(fusions.repeated[fusions.root[value]])
+        # The context of a copy holds no elements of the operand.
+        if values.opcode[value] in _REPEATS and not values.is_context(value):
+            return values.operand(value, 0)
+        return NONE
 
     def _begins_fill(self, value: int) -> bool:
         """Whether a value that repeats no other one is a fill."""
@@ -43,5 +46,7 @@ class Fills:
         row = values.row[value]
         if values.opcode[value] == "constant":
             return named.rank[row] == 0
-        is_unwritten = named.program.custom_call_target.get(row) == "AllocateBuffer"
-        return is_unwritten and values.array[value] is not None
+        return (
+            named.program.custom_call_target.get(row) == "AllocateBuffer"
+            and values.array[value] is not None
+        )

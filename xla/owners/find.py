@@ -47,15 +47,10 @@ class _Owners:
     """The owners so far, and the rules for values whose search ended at a fill or at an iota."""
 
     def __init__(
-        self,
-        rules: OwnerRules,
-        readers: Readers,
-        search: Search,
-        alias_set: list[int],
+        self, rules: OwnerRules, readers: Readers, search: Search, alias_set: list[int]
     ) -> None:
         self._rules, self._values, self._named = rules, rules.values, rules.named
-        self._readers, self._alias_set = readers, alias_set
-        self._search = search
+        self._readers, self._search, self._alias_set = readers, search, alias_set
         self.row = list(search.owner)
         self.rule: list[str | None] = [
             None if row == NONE else rule
@@ -85,8 +80,8 @@ class _Owners:
     def _owner_of_fill(self, value: int) -> tuple[int, str]:
         """The owner of a fill and the rule.
 
-        It is the owner of a value written into the buffer later, else a name, of the fill or of
-        what it repeats, else the first reader.
+        It is the owner of a value that is written into the buffer later, else a name, of the fill
+        or of the fills that it repeats, else the first reader.
         """
         row = self._values.row[value]
         if (owner := self._later_owner(value)) != NONE:
@@ -120,11 +115,9 @@ class _Owners:
         return (row if named.owns[row] else NONE), OWN
 
     def _unnamed_source(self, value: int) -> int:
-        """What a fill repeats if the fill is nameless; else the fill itself."""
-        is_constant = self._values.opcode[value] == "constant"
-        if not is_constant and self._name_of_fill(value)[0] != NONE:
-            return value
-        return self._rules.fills.repeated(value)
+        """The value that a nameless fill repeats; NONE for a fill with a name."""
+        has_name = self._name_of_fill(value)[0] != NONE
+        return NONE if has_name else self._rules.fills.repeated(value)
 
     def _upstream_name(self, value: int) -> int:
         """The first name between a fill and the constant that it repeats, or NONE.
@@ -149,7 +142,8 @@ class _Owners:
     def _reader_of_iota(self, iota: int) -> int:
         """The first named reader of a value, or NONE.
 
-        If all readers are nameless, it is the first reader of what these define, and so on.
+        If all readers are nameless, it is the first reader of the values that these define, and
+        so on.
         """
         level, visited = {iota}, {iota}
         while level:

@@ -1,6 +1,7 @@
 """Ways back inside of fusions, from a result to the instruction that computes it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ..named_program import KEEPS_ELEMENTS
@@ -8,16 +9,15 @@ from ..program import NONE
 from ..values import Values
 from .chains import ChainEnds
 
-# The result has some of the operand's elements, or all, or repeats them.
-_TAKES_ELEMENTS: Final = KEEPS_ELEMENTS | {"slice", "pad", "broadcast", "dynamic-slice"}
 # These carry the name of the instruction that reads them.
 _RENAMED: Final = frozenset(("bitcast", "copy"))
+_CUTS_OR_PADS: Final = frozenset(("slice", "pad", "dynamic-slice"))
 
 
 class Fusions:
     """Ways back from an instruction inside of a fusion to one that its elements come from.
 
-    Each way leads from an instruction to its first operand while the instruction is of certain
+    Each way leads from an instruction to its first operand while the instruction has certain
     opcodes, and is a dict from a row to the row at its end. All ways lead through nested fusions:
     from a parameter to the fusion's operand, and from a fusion to its root. At a parameter of an
     outermost fusion a way ends. Instructions that are not fused lead nowhere.
@@ -32,16 +32,14 @@ class Fusions:
         sliced_from: through bitcasts and copies, and others that keep elements if they are
             nameless or named as a slice.
         written: through bitcasts, copies and converts of any name, which may follow an update.
-        written_into: from a dynamic-update-slice to what its buffer held before all updates.
-        rearranged: through all that rearranges, converts, cuts or pads, of any name.
-        repeated: through all that keeps or repeats elements, of any name.
+        written_into: from a dynamic-update-slice to the contents of its buffer before all updates.
+        rearranged: through everything that rearranges, converts, cuts or pads, of any name.
+        repeated: through everything that keeps or repeats elements, of any name.
     """
 
     def __init__(self, values: Values) -> None:
         named = self._named = values.named
-        self.root = self._find_roots(values)
-        is_named = named.is_named
-        opcodes = named.program.opcode
+        is_named, owns, opcodes = named.is_named, named.owns, named.program.opcode
 
         def is_nameless(row: int) -> bool:
             return not is_named[row]
@@ -55,84 +53,90 @@ class Fusions:
                 return True
             return not is_named[row] and opcodes[row] != "reduce"
 
-        def is_written(row: int) -> bool:
-            return not is_named[row] or opcodes[row] in (*_RENAMED, "dynamic-update-slice")
+        def is_update_or_nameless(row: int) -> bool:
+            return is_renamed_or_nameless(row) or opcodes[row] == "dynamic-update-slice"
 
+        def is_fusion_or_nameless(row: int) -> bool:
+            return is_renamed_or_nameless(row) or opcodes[row] == "fusion"
+
+        def last_owner(row: int, source: int) -> int:
+            return row if owns[row] and not owns[source] else source
+
+        takes_elements = KEEPS_ELEMENTS | _CUTS_OR_PADS | {"broadcast"}
+        self.root = self._find_roots(values)
         self.same_elements = self._way(KEEPS_ELEMENTS, is_nameless)
         self.moved = self._way(KEEPS_ELEMENTS, is_renamed_or_nameless)
-        self.some_elements = self._way(_TAKES_ELEMENTS, is_nameless)
+        self.computing = self._way(KEEPS_ELEMENTS, is_fusion_or_nameless, last_owner)
+        self.some_elements = self._way(takes_elements, is_nameless)
         self.sliced_from = self._way(KEEPS_ELEMENTS | {"reduce"}, is_slice_or_nameless)
-        self.written = self._way(_RENAMED | {"convert"}, _is_any)
-        self.written_into = self._way(KEEPS_ELEMENTS | {"dynamic-update-slice"}, is_written)
-        self.rearranged = self._way(KEEPS_ELEMENTS | {"slice", "pad", "dynamic-slice"}, _is_any)
-        self.repeated = self._way(KEEPS_ELEMENTS | {"broadcast"}, _is_any)
-        self.computing = ChainEnds(
-            lambda row: self._step(
-                row,
-                KEEPS_ELEMENTS,
-                lambda row: opcodes[row] == "fusion" or is_renamed_or_nameless(row),
-            ),
-            prefer=lambda row, behind: behind if named.owns[behind] or not named.owns[row] else row,
+        self.written = self._way(_RENAMED | {"convert"})
+        self.written_into = self._way(
+            KEEPS_ELEMENTS | {"dynamic-update-slice"}, is_update_or_nameless
         )
-        # Through nested fusions and tuples alone, as far as these are no targets.
-        self._through_calls_to_name = self._way(frozenset(), lambda row: not self._is_name(row))
-        self._through_calls_to_weak_name = self._way(
-            frozenset(), lambda row: not self._is_weak_name(row)
-        )
-
-    def _way(self, opcodes: frozenset[str], is_passed: Callable[[int], bool]) -> ChainEnds:
-        return ChainEnds(lambda row: self._step(row, opcodes, is_passed))
-
-    def _step(self, row: int, opcodes: frozenset[str], is_passed: Callable[[int], bool]) -> int:
-        """One step back through these opcodes where they may be passed; the row itself at the end.
-
-        Parameters of nested fusions and elements of tuples are always passed.
-        """
-        named, program = self._named, self._named.program
-        if not named.is_fused[row]:
-            return row
-        opcode = program.opcode[row]
-        if opcode == "parameter":
-            operand = named.outer_operand.get(row, row)
-            return operand if named.is_fused[operand] else row
-        if opcode == "get-tuple-element":
-            return self._element(row)
-        if opcode == "fusion":
-            root = self._root(row)
-            return root if is_passed(row) and program.opcode[root] != "tuple" else row
-        if opcode in opcodes and is_passed(row):
-            return program.operand(row, 0)
-        return row
-
-    def _element(self, row: int) -> int:
-        """The operand of a tuple that a get-tuple-element takes; the row itself without a tuple."""
-        program = self._named.program
-        source = program.operand(row, 0)
-        if program.opcode[source] == "fusion":
-            source = self._root(source)
-        if program.opcode[source] != "tuple":
-            return row
-        return program.operand(source, program.tuple_index[row])
-
-    def _root(self, fusion: int) -> int:
-        """The root of a fusion's computation; the fusion itself if the root was not read."""
-        root = self._named.program.called_root(fusion)
-        return fusion if root == NONE else root
-
-    def outer_value(self, row: int) -> int:
-        """The value that a fused parameter stands for; NONE for other instructions."""
-        return self._named.value_of(self._named.outer_operand.get(row, NONE))
+        self.rearranged = self._way(KEEPS_ELEMENTS | _CUTS_OR_PADS)
+        self.repeated = self._way(KEEPS_ELEMENTS | {"broadcast"})
+        self._through_nested = self._way(frozenset(), lambda row: not self._is_name(row))
 
     def _find_roots(self, values: Values) -> dict[int, int]:
         program = self._named.program
         roots = {}
         for value, opcode in enumerate(values.opcode):
             if opcode == "fusion" and values.array[value] is not None:
-                root = self._root(values.row[value])
+                root = self._root_of(values.row[value])
                 if program.opcode[root] == "tuple":
                     root = program.operand(root, values.element(value))
                 roots[value] = root
         return roots
+
+    def _root_of(self, fusion: int) -> int:
+        """The root of a fusion's computation; the fusion itself if the root was not read."""
+        root = self._named.program.called_root(fusion)
+        return fusion if root == NONE else root
+
+    def _way(
+        self,
+        opcodes: frozenset[str],
+        is_passed: Callable[[int], bool] | None = None,
+        prefer: Callable[[int, int], int] | None = None,
+    ) -> ChainEnds:
+        return ChainEnds(partial(self._step, opcodes, is_passed), prefer)
+
+    def _step(
+        self, opcodes: frozenset[str], is_passed: Callable[[int], bool] | None, row: int
+    ) -> int:
+        """One step back through these opcodes where they may be passed; NONE at the end.
+
+        Parameters of nested fusions and elements of tuples are always passed.
+        """
+        named, program = self._named, self._named.program
+        if not named.is_fused[row]:
+            return NONE
+        opcode = program.opcode[row]
+        if opcode == "parameter":
+            operand = named.outer_operand.get(row, NONE)
+            return operand if operand != NONE and named.is_fused[operand] else NONE
+        if opcode == "get-tuple-element":
+            return self._tuple_operand(row)
+        if is_passed is not None and not is_passed(row):
+            return NONE
+        if opcode == "fusion":
+            root = self._root_of(row)
+            return NONE if program.opcode[root] == "tuple" else root
+        return program.operand(row, 0) if opcode in opcodes else NONE
+
+    def _tuple_operand(self, row: int) -> int:
+        """The operand of a tuple that a get-tuple-element takes; NONE if there is no tuple."""
+        program = self._named.program
+        source = program.operand(row, 0)
+        if program.opcode[source] == "fusion":
+            source = self._root_of(source)
+        if program.opcode[source] != "tuple":
+            return NONE
+        return program.operand(source, program.tuple_index[row])
+
+    def outer_value(self, row: int) -> int:
+        """The value that a fused parameter stands for; NONE for other instructions."""
+        return self._named.value_of(self._named.outer_operand.get(row, NONE))
 
     def is_fill(self, row: int) -> bool:
         """Whether a fused instruction repeats a scalar constant of the fusion."""
@@ -142,50 +146,33 @@ class Fusions:
         source = self.repeated[row]
         return named.program.opcode[source] == "constant" and named.rank[source] == 0
 
-    def nearest_name(self, row: int) -> int:
+    def nearest_name(self, root: int) -> int:
         """The nearest instruction behind a fused one that owns what it computes, or NONE.
 
         The distance is the number of steps within the fusion; of equally near ones, the larger
         operands come first. Constants and broadcasts of one number compute nothing.
         """
-        nearest = self._nearest(row, self._is_name, self._through_calls_to_name)
-        return nearest if nearest == NONE else self.computing[nearest]
-
-    def nearest_weak_name(self, row: int) -> int:
-        """As `nearest_name`, the nearest instruction with a wrapper's or a joined name."""
-        return self._nearest(row, self._is_weak_name, self._through_calls_to_weak_name)
-
-    def _is_name(self, row: int) -> bool:
-        is_constant = self._named.program.opcode[row] == "constant"
-        return self._named.owns[row] and not is_constant and not self.is_fill(row)
-
-    def _is_weak_name(self, row: int) -> bool:
-        is_input = self._named.program.opcode[row] in ("constant", "parameter")
-        return self._named.has_weak_name(row) and not is_input
-
-    def _nearest(self, root: int, is_target: Callable[[int], bool], calls: ChainEnds) -> int:
-        """The nearest target behind an instruction, breadth first."""
         level, visited = [root], set[int]()
         while level:
             operands: dict[int, None] = {}
             for row in level:
-                source = calls[row]
-                if is_target(source):
-                    return source
+                source = self._through_nested[row]
+                if self._is_name(source):
+                    return self.computing[source]
                 operands |= dict.fromkeys(self._fused_operands(source))
             level = [row for row in operands if row not in visited]
             visited.update(level)
         return NONE
+
+    def _is_name(self, row: int) -> bool:
+        is_constant = self._named.program.opcode[row] == "constant"
+        return self._named.owns[row] and not is_constant and not self.is_fill(row)
 
     def _fused_operands(self, row: int) -> list[int]:
         """The operands of an instruction within the fusion, the largest first."""
         named, program = self._named, self._named.program
         # A nested fusion with several results stands for its root.
         if program.opcode[row] == "fusion" and named.is_fused[row]:
-            row = self._root(row)
-        operands = sorted(program.operands[row], key=lambda row: -named.bytes[row])
-        return [row for row in operands if named.is_fused[row]]
-
-
-def _is_any(row: int) -> bool:
-    return True
+            row = self._root_of(row)
+        operands = sorted(program.operands[row], key=lambda operand: -named.bytes[operand])
+        return [operand for operand in operands if named.is_fused[operand]]

@@ -69,7 +69,7 @@ def is_inside(named: NamedProgram, row: int, computation: int) -> bool:
 
 
 class LoopBodies:
-    """Which instructions are inputs of loops.
+    """The instructions that are inputs of loops.
 
     Attributes:
         source: by row, the first of the instructions that it only forwards or copies.
@@ -81,7 +81,7 @@ class LoopBodies:
 
     def _forwarded(self, row: int) -> int:
         program = self._named.program
-        return program.operand(row, 0) if program.opcode[row] in _FORWARDS_OR_COPIES else row
+        return program.operand(row, 0) if program.opcode[row] in _FORWARDS_OR_COPIES else NONE
 
     def is_input(self, row: int) -> bool:
         """Whether an instruction is a parameter of a loop's body, or forwards or copies one."""

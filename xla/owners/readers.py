@@ -32,7 +32,7 @@ class Readers:
         program = self._named.program
         if program.opcode[user] != "fusion":
             return user
-        parameter = self._named.parameter(program.callee(user, "calls"), operand, user)
+        parameter = program.parameter(program.callee(user, "calls"), operand, user)
         if parameter not in self._inner:
             self._inner[parameter] = self._find_inner_reader(parameter)
         reader = self._inner[parameter]

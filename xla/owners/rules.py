@@ -86,6 +86,11 @@ class OwnerRules:
         elif self.named.has_weak_name(row):
             self._candidates.own(value, row, WEAK)
 
+    def _has_good_owner(self, value: int) -> bool:
+        """Whether a name owns a value that is not just weak."""
+        candidates = self._candidates
+        return candidates.owner[value] != NONE and candidates.owner_rule[value] != WEAK
+
     def _loop(self, value: int) -> None:
         """The owner of what the body computes, else of what enters the loop."""
         inputs = self.loop_phis[value]
@@ -185,11 +190,8 @@ class OwnerRules:
             self._candidates.own(value, computing, OWN if is_its_own else FUSED)
         elif not is_its_own:
             self._follow_instruction(value, root, FUSED)
-            if fusions.outer_value(fusions.some_elements[root]) != NONE:
-                return
-            if self._candidates.owner[value] == NONE:
-                self._candidates.own(value, fusions.nearest_weak_name(root), WEAK)
-            if self._candidates.owner[value] == NONE or self._candidates.owner_rule[value] == WEAK:
+            is_unknown = fusions.outer_value(fusions.some_elements[root]) == NONE
+            if is_unknown and not self._has_good_owner(value):
                 self._guess_from_operands(value, row)
 
     def _follow_instruction(self, value: int, row: int, rule: str) -> None:
@@ -218,7 +220,7 @@ class OwnerRules:
     def _other(self, value: int) -> None:
         """A name owns; without one, a changed shape or type is its operand's, else a guess."""
         program, row = self.named.program, self.values.row[value]
-        if self._candidates.owner[value] != NONE and self._candidates.owner_rule[value] != WEAK:
+        if self._has_good_owner(value):
             return
         source = self._concatenations.nearly_all(row)
         # ConcatBitcast joins the pieces of one array again.
