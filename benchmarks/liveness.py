@@ -1,8 +1,7 @@
 """Compares liveness derived from HLO text with that in dumps: python liveness.py DUMPS.
 
 Of every module that has both it compares the schedule, values, positions, uses and live ranges row
-by row, and what is estimated from the text alone: sizes, occupancy and the peaks of the memory
-spaces.
+by row, and estimates from the text alone: sizes, occupancy and the peaks of the memory spaces.
 """
 
 import argparse
@@ -13,114 +12,126 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-import pyarrow as pa
-
-from memhouse.ingest.join import WorkedOut, join_parts
+from memhouse.ingest.derive import Derivation, Notes
+from memhouse.ingest.module_rows import build_module
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
-from memhouse.xla.columns.dataflow import TPU, platform_of, value_sizes
-from memhouse.xla.columns.liveness import Derived, derive
-from memhouse.xla.columns.parts import Parts
+from memhouse.xla.analysis import Analysis
+from memhouse.xla.complete import complete
 from memhouse.xla.errors import DumpError
-from memhouse.xla.estimate import completed, value_rows
+from memhouse.xla.liveness import analyse
+from memhouse.xla.parts import Parts
+from memhouse.xla.program import NONE
+from memhouse.xla.sizes import TPU, platform_of, value_sizes
 
-_TABLES = ("schedule", "values", "positions", "uses", "live_ranges")
-_SIZES = ("instruction", "shape_index", "memory_space", "size_bytes", "logical_bytes", "shape")
-_STEPS = ("memory_space", "start_time", "live_bytes", "occupied_bytes")
+_TABLES = ("schedule", "values", "positions", "uses", "live_ranges", "sizes", "occupancy")
 Row = tuple[object, ...]
-Tables = dict[str, pa.Table]
+Rows = dict[str, set[Row]]
 
 
-def find(path: Path) -> Iterator[tuple[Key, Parts]]:
-    """The modules under a path that have HLO text, before their parts are joined."""
+def find_modules(path: Path) -> Iterator[tuple[Key, Parts]]:
+    """The modules under a path that have HLO text."""
     with ExitStack() as cleanup:
         files = open_source(path, is_wanted, cleanup, lambda why: print(why, file=sys.stderr))
         for dump in find_dumps(files, lambda file, why: print(file.path, why, file=sys.stderr)):
             parts = dump.read(dump.fingerprint())
-            if parts is not None and parts.hlo is not None:
+            if parts is not None and parts.program is not None:
                 yield dump.key, parts
 
 
-def dumped(parts: Parts) -> dict[str, set[Row]]:
-    """The rows of each table as the dump has them, values by instruction and index."""
-    found: dict[str, set[Row]] = {}
-    if parts.live_range is not None:
-        found["schedule"] = _rows(parts.live_range.schedule, "schedule_time", "instruction")
-        found["live_ranges"] = _rows(
-            parts.live_range.ranges, "instruction", "shape_index", "start_time", "end_time"
-        )
-    used = parts.used_values
+def dumped_rows(parts: Parts) -> Rows:
+    """The rows by table as the dump has them; a value is its instruction and index."""
+    rows: Rows = {}
+    lives, used = parts.live_ranges, parts.used_values
+    if lives is not None:
+        rows["schedule"] = set(enumerate(lives.schedule))
+        rows["live_ranges"] = {tuple(live_range) for live_range in lives.ranges}
     if used is not None:
-        found["values"] = _rows(used.values, "instruction", "shape_index", "is_phi")
-        names = _value_names(used.values, used.values["instruction"])
-        found["positions"] = _of_values(names, used.positions, "instruction", "shape_index")
-        found["uses"] = _of_values(
-            names, used.uses, "instruction", "operand_number", "operand_shape_index"
-        )
-    return found
+        rows["values"] = {(v.instruction, v.shape_index, v.is_phi) for v in used.values}
+        names = {v.value_id: (v.instruction, v.shape_index) for v in used.values}
+        rows["positions"] = {
+            (*names[p.value_id], p.instruction, p.shape_index) for p in used.positions
+        }
+        rows["uses"] = {
+            (*names[u.value_id], u.instruction, u.operand_number, u.operand_shape_index)
+            for u in used.uses
+        }
+    return rows
 
 
-def worked_out(derived: Derived) -> dict[str, set[Row]]:
-    """The rows of each table as worked out from the text."""
-    names = derived.program.names
+def derived_rows(analysis: Analysis) -> Rows:
+    """The rows by table as derived from the text."""
+    program, flow, lives = analysis.program, analysis.flow, analysis.liveness
+    slots, names = flow.slots, program.names
 
-    def named(table: pa.Table) -> pa.Table:
-        return table.append_column("instruction", names.take(table["instruction_id"]))
+    def position(slot: int) -> Row:
+        return names[slots.row[slot]], slots.index_text(slot)
 
-    dataflow = derived.dataflow
-    values = named(dataflow.values_table())
-    of_value = _value_names(values, values["instruction"])
-    scheduled = names.take(pa.array(derived.schedule.order)).to_pylist()
+    values = [position(slot) for slot in flow.defined_at]
+    uses = zip(flow.use_value, flow.use_row, flow.use_operand, flow.use_slot, strict=True)
     return {
-        "schedule": set(enumerate(scheduled)),
-        "values": _rows(values, "instruction", "shape_index", "is_phi"),
-        "positions": _of_values(
-            of_value, named(dataflow.positions_table()), "instruction", "shape_index"
-        ),
-        "uses": _of_values(
-            of_value,
-            named(dataflow.uses_table()),
-            "instruction",
-            "operand_number",
-            "operand_shape_index",
-        ),
+        "schedule": set(enumerate(names[row] for row in analysis.schedule.order)),
+        "values": {(*v, is_phi) for v, is_phi in zip(values, flow.is_phi, strict=True)},
+        "positions": {
+            (*values[value], *position(slot))
+            for slot, value in enumerate(flow.value)
+            if value != NONE
+        },
+        "uses": {
+            (*values[value], names[row], number, slots.index_text(slot))
+            for value, row, number, slot in uses
+        },
         "live_ranges": {
-            (*cast(Row, name), *times)
-            for name, *times in _of_values(
-                of_value, derived.liveness.ranges_table(), "start_time", "end_time"
-            )
+            (*v, start, end)
+            for v, start, end in zip(values, lives.start, lives.end, strict=True)
+            if start != NONE
         },
     }
 
 
-def _rows(table: pa.Table, *columns: str) -> set[Row]:
-    return set(zip(*(table[column].to_pylist() for column in columns), strict=True))
+def dumped_sizes(parts: Parts) -> set[Row]:
+    """The size of each value, and its shape if it is an array."""
+    assert parts.assignment is not None
+    return {
+        (
+            *(v.instruction, v.shape_index, v.memory_space, v.size_bytes),
+            None if v.shape is None or v.shape.startswith("(") else v.shape,
+        )
+        for v in parts.assignment.values
+    }
 
 
-def _value_names(values: pa.Table, instruction: pa.ChunkedArray) -> dict[int, Row]:
-    names = zip(instruction.to_pylist(), values["shape_index"].to_pylist(), strict=True)
-    return dict(zip(values["value_id"].to_pylist(), names, strict=True))
+def derived_sizes(analysis: Analysis, platform: str) -> set[Row]:
+    """The same as derived from the text."""
+    flow, names = analysis.flow, analysis.program.names
+    slots, sizes = flow.slots, value_sizes(flow, platform)
+    rows = set()
+    for value, slot in enumerate(flow.defined_at):
+        array = slots.array(slot)
+        name, size = names[slots.row[slot]], sizes.size_bytes[value]
+        shape = None if array is None else str(array)
+        rows.add((name, slots.index_text(slot), sizes.memory_space[value], size, shape))
+    return rows
 
 
-def _of_values(names: dict[int, Row], table: pa.Table, *columns: str) -> set[Row]:
-    rows = zip(*(table[column].to_pylist() for column in ("value_id", *columns)), strict=True)
-    return {(names[value], *rest) for value, *rest in rows}
-
-
-def differing(theirs: set[Row], ours: set[Row], table: str, constants: set[str]) -> list[Row]:
-    """The rows that are not in both. A constant may lack a live range in the dump."""
-    missing, extra = theirs - ours, ours - theirs
-    if table == "live_ranges":
-        extra = {row for row in extra if row[0] not in constants}
-    return sorted([*missing, *extra], key=str)
+def occupancy_and_peaks(parts: Parts) -> tuple[set[Row], dict[int, int]]:
+    """The rows of `occupancy`, and the peak by memory space in bytes."""
+    tables = build_module(Derivation(parts, Notes())).tables
+    steps = tables["occupancy"].to_pylist() if "occupancy" in tables else []
+    columns = ("memory_space", "start_time", "live_bytes", "occupied_bytes")
+    peaks = {
+        row["memory_space"]: row["peak_bytes"]
+        for row in tables["module_memory"].to_pylist()
+        if row["peak_bytes"] is not None
+    }
+    return {tuple(step[column] for column in columns) for step in steps}, peaks
 
 
 @dataclass
 class Peak:
-    """A memory space's peak in the dump, and as estimated from the text alone."""
+    """A memory space's peak in the dump, and as estimated from the text alone, in bytes."""
 
     module: str
     platform: str
@@ -130,116 +141,106 @@ class Peak:
 
     @property
     def error(self) -> float:
-        """How far the estimate is off, as a part of the dumped peak."""
+        """The error of the estimate, relative to the dumped peak."""
         return (self.estimated - self.dumped) / max(self.dumped, 1)
 
+    @property
+    def group(self) -> str:
+        """The platform and the kind of memory."""
+        space = "memory"
+        if self.platform == TPU:
+            space = {0: "HBM", 1: "VMEM"}.get(self.space, "others")
+        return f"{self.platform} {space}"
 
-def peaks(name: str, platform: str, dumped: Tables, estimated: Tables) -> list[Peak]:
-    """Both peaks of each memory space."""
-    found = {
-        row["memory_space"]: row["peak_bytes"] for row in estimated["module_memory"].to_pylist()
-    }
-    return [
-        Peak(
-            name, platform, row["memory_space"], row["peak_bytes"], found[row["memory_space"]] or 0
-        )
-        for row in dumped["module_memory"].to_pylist()
-        if row["peak_bytes"] is not None
-    ]
+    @property
+    def is_within_limit(self) -> bool:
+        """Whether the error is small enough."""
+        return abs(self.error) <= (0.05 if self.group == "tpu VMEM" else 0.01)
 
 
 class Report:
-    """Counts what was compared, and prints it."""
+    """Counts of the rows that were compared and that differ."""
 
     def __init__(self) -> None:
         self.modules: Counter[str] = Counter()
         self.compared: Counter[str] = Counter()
-        self.wrong: Counter[str] = Counter()
+        self.differing: Counter[str] = Counter()
         self.peaks: list[Peak] = []
         self.slowest = (0.0, 0.0, "")
 
     def add(self, key: Key, parts: Parts) -> None:
         """Compare one module."""
-        name = f"{key.workload}/{key.name}"
-        assert parts.hlo is not None
-        if not parts.hlo.header["is_scheduled"]:
+        name, program = f"{key.workload}/{key.name}", parts.program
+        assert program is not None
+        if not program.header.is_scheduled:
             self.modules["not scheduled"] += 1
             return
         begin = time.perf_counter()
         try:
             changelist = int(key.compiler) if key.compiler else None
-            derived = derive(parts.hlo, changelist=changelist, live_range=parts.live_range)
+            dumped = parts.live_ranges.ranges if parts.live_ranges is not None else None
+            analysis = analyse(program, changelist, dumped)
             between = time.perf_counter()
-            alone, *_ = completed(Parts(hlo=parts.hlo), derived, platform=key.platform)
+            alone, *_ = complete(Parts(program=program), analysis, key.platform)
         except DumpError as error:
             self.modules["refused"] += 1
             print(f"{name}: {error}")
             return
-        end = time.perf_counter()
-        self.slowest = max(self.slowest, (between - begin, end - between, name))
+        durations = (between - begin, time.perf_counter() - between)
+        self.slowest = max(self.slowest, (*durations, name))
         self.modules["compared"] += 1
-        self._tables(name, parts, derived)
-        if parts.buffer_assignment is not None:
-            tables, estimated = (
-                join_parts(WorkedOut.of(parts)).tables,
-                join_parts(WorkedOut.of(alone)).tables,
-            )
-            platform = key.platform or platform_of(parts.hlo)
-            sized = value_rows(derived.dataflow, value_sizes(derived.dataflow, platform))
-            names = derived.program.names.take(sized["instruction_id"].combine_chunks())
-            sized = sized.append_column("instruction", names)
-            for table, theirs, ours, columns in (
-                ("sizes", parts.buffer_assignment.values, sized, _SIZES),
-                ("occupancy", tables["occupancy"], estimated["occupancy"], _STEPS),
-            ):
-                rows = _rows(theirs, *columns)
-                self.compared[table] += len(rows)
-                self.wrong[table] += len(rows - _rows(ours, *columns))
-            self.peaks += peaks(name, platform, tables, estimated)
+        self._compare_rows(name, parts, analysis)
+        if parts.assignment is not None:
+            platform = key.platform or platform_of(program)
+            steps, peaks = occupancy_and_peaks(parts)
+            estimated_steps, estimated_peaks = occupancy_and_peaks(alone)
+            self._count("occupancy", steps, estimated_steps)
+            self._count("sizes", dumped_sizes(parts), derived_sizes(analysis, platform))
+            for space, peak in peaks.items():
+                estimate = estimated_peaks.get(space, 0)
+                self.peaks.append(Peak(name, platform, space, peak, estimate))
 
-    def _tables(self, name: str, parts: Parts, derived: Derived) -> None:
-        ours = worked_out(derived)
-        is_constant = pa.array(derived.program.opcode.is_one_of("constant"))
-        constants = set(derived.program.names.filter(is_constant).to_pylist())
-        for table, rows in dumped(parts).items():
-            differ = differing(rows, ours[table], table, constants)
+    def _count(self, table: str, dumped: set[Row], derived: set[Row]) -> None:
+        self.compared[table] += len(dumped)
+        self.differing[table] += len(dumped - derived)
+
+    def _compare_rows(self, name: str, parts: Parts, analysis: Analysis) -> None:
+        program, derived = analysis.program, derived_rows(analysis)
+        constants = {program.names[row] for row in program.rows_with("constant")}
+        for table, rows in dumped_rows(parts).items():
+            extra = derived[table] - rows
+            if table == "live_ranges":
+                # A constant may lack a live range in the dump.
+                extra = {row for row in extra if row[0] not in constants}
+            differing = sorted([*(rows - derived[table]), *extra], key=str)
             self.compared[table] += len(rows)
-            self.wrong[table] += len(differ)
-            for row in differ[:3]:
+            self.differing[table] += len(differing)
+            for row in differing[:3]:
                 print(f"{name}: {table}: {row}")
 
-    def show(self, *, every: bool) -> None:
-        """Print the tables; with `every`, the peaks of all modules and not only what differs."""
-        print(", ".join(f"{count} modules {what}" for what, count in self.modules.items()))
-        exact, estimate_, name = self.slowest
-        print(f"the slowest: {exact:.3f} s, and {estimate_:.3f} s for the estimate: {name}")
+    def show(self, *, shows_all: bool) -> None:
+        """Print the counts and the peaks that differ, or all peaks."""
+        print(", ".join(f"{count} modules {state}" for state, count in self.modules.items()))
+        analysis, estimate, name = self.slowest
+        print(f"the slowest: {analysis:.3f} s, and {estimate:.3f} s for the estimate: {name}")
         print("\n| table | rows compared | rows that differ |\n| --- | --- | --- |")
-        for table in (*_TABLES, "sizes", "occupancy"):
-            print(f"| {table} | {self.compared[table]:,} | {self.wrong[table]:,} |")
+        for table in _TABLES:
+            print(f"| {table} | {self.compared[table]:,} | {self.differing[table]:,} |")
         print("\n| platform, space | peaks | equal | within the limit | worst |")
         print("| --- | --- | --- | --- | --- |")
-        for group in sorted({_group(peak) for peak in self.peaks}):
-            found = [peak for peak in self.peaks if _group(peak) == group]
-            equal = sum(peak.error == 0 for peak in found)
-            within = sum(abs(peak.error) <= _limit(peak) for peak in found)
-            worst = max((peak.error for peak in found), key=abs)
-            print(f"| {group} | {len(found)} | {equal} | {within} | {worst:+.4%} |")
-        print("\n| module | space | dumped | estimated | off |\n| --- | --- | --- | --- | --- |")
+        for group in sorted({peak.group for peak in self.peaks}):
+            peaks = [peak for peak in self.peaks if peak.group == group]
+            n_equal = sum(peak.error == 0 for peak in peaks)
+            n_within = sum(peak.is_within_limit for peak in peaks)
+            worst = max((peak.error for peak in peaks), key=abs)
+            print(f"| {group} | {len(peaks)} | {n_equal} | {n_within} | {worst:+.4%} |")
+        print("\n| module | space | dumped | estimated | error |\n| --- | --- | --- | --- | --- |")
         for peak in self.peaks:
-            if every or peak.error:
+            if shows_all or peak.error:
                 print(
                     f"| {peak.module} | {peak.space} | {peak.dumped:,} | {peak.estimated:,} "
                     f"| {peak.error:+.4%} |"
                 )
-
-
-def _group(peak: Peak) -> str:
-    space = {0: "HBM", 1: "VMEM"}.get(peak.space, "others") if peak.platform == TPU else "memory"
-    return f"{peak.platform} {space}"
-
-
-def _limit(peak: Peak) -> float:
-    return 0.05 if peak.platform == TPU and peak.space == 1 else 0.01
 
 
 def main() -> None:
@@ -250,9 +251,9 @@ def main() -> None:
     options = parser.parse_args()
     report = Report()
     for path in options.dumps:
-        for key, parts in find(path):
+        for key, parts in find_modules(path):
             report.add(key, parts)
-    report.show(every=options.all)
+    report.show(shows_all=options.all)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,6 @@ def derive(
     completes = completes and is_intact
     dumped = parts.live_ranges.ranges if parts.live_ranges is not None else None
     try:
-        program.check_computations()
         analysis = analyse(program, changelist, dumped)
     except DumpError as error:
         notes.why_no_owners = str(error)

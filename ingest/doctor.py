@@ -16,7 +16,8 @@ from . import formats
 from .formats import Format, OtherFile, Role, other_by_name
 from .oom_logs import may_be_log
 from .outcomes import MISSING, OK
-from .sources.dump_folder import DumpedProgram, find_dumps, format_of, is_wanted
+from .sources.dump_folder import find_dumps, format_of, is_wanted
+from .sources.dumped_program import DumpedProgram
 from .sources.files import SourceFile, is_dump_file, open_source
 from .sources.hlo_protos import HloProtoProgram
 from .sources.program import Program

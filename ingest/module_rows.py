@@ -13,6 +13,7 @@ from ..xla.agreement import (
 from ..xla.allocation_values import IoFlags, guess_io_flags, values_of_allocations
 from ..xla.attribution import Attribution
 from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, Event, PassRow, follow
+from ..xla.complete import match_values
 from ..xla.figures import MemoryFigures, memory_figures
 from ..xla.frames import find_user_lines
 from ..xla.idle_buffers import (
@@ -37,9 +38,10 @@ from ..xla.peak_parts import (
 )
 from ..xla.program import NO_METADATA, NONE, EntryShape, Program, StackFrame
 from ..xla.program_id import program_id, skeleton_id
+from ..xla.scopes import Scope
 from ..xla.spaces import MemorySpace, memory_spaces
 from ..xla.traits import Trait, find_traits
-from ..xla.value_columns import match_values, value_columns
+from ..xla.value_columns import value_columns
 from ..xla.work import measure_work
 from .derive import Derivation
 from .rows import Columns, Module, Rows, columns_of
@@ -273,15 +275,15 @@ class _ModuleBuilder:
             for row, row_operands in enumerate(program.operands)
             for number, operand in enumerate(row_operands)
         ]
-        names = ("instruction_id", "operand_number", "operand_instruction_id")
-        self._add("operands", names, operands)
+        self._add(
+            "operands", ("instruction_id", "operand_number", "operand_instruction_id"), operands
+        )
         control = [
             (row, predecessor)
             for row in sorted(program.control_predecessors)
             for predecessor in program.control_predecessors[row]
         ]
-        names = ("instruction_id", "predecessor_instruction_id")
-        self._add("control_dependencies", names, control)
+        self._add("control_dependencies", ("instruction_id", "predecessor_instruction_id"), control)
         self._add("stack_frames", StackFrame._fields, list(program.frames.values()))
         computations: Columns = {
             "computation": program.computation_names,
@@ -295,8 +297,7 @@ class _ModuleBuilder:
         self._add("kernel_parts", PlacedPart._fields, place_kernel_parts(program))
         if self.attribution is not None and self.attribution.scopes.rows:
             scopes = [(number, *scope) for number, scope in enumerate(self.attribution.scopes.rows)]
-            names = ("scope_id", *self.attribution.scopes.rows[0]._fields)
-            self._add("scopes", names, scopes)
+            self._add("scopes", ("scope_id", *Scope._fields), scopes)
         if self.derivation.program is not None:
             work = measure_work(program)
             header["flops"], header["unknown_loops"] = work.total_flops, work.unknown_loops
@@ -321,14 +322,21 @@ class _ModuleBuilder:
 
     def _add_positions_and_uses(self, used: UsedValues) -> None:
         ids = self.ids
-        positions = [row._replace(instruction=ids[row.instruction]) for row in used.positions]
-        names = ("value_id", "position_index", "instruction_id", "shape_index")
-        self._add("positions", names, positions)
+        positions = [
+            (row.value_id, row.position_index, ids[row.instruction], row.shape_index)
+            for row in used.positions
+        ]
+        self._add(
+            "positions",
+            ("value_id", "position_index", "instruction_id", "shape_index"),
+            positions,
+        )
         uses = [(row.value_id, row.use_index, ids[row.instruction], *row[3:]) for row in used.uses]
-        names = (
-            "value_id", "use_index", "instruction_id", "operand_number", "operand_shape_index",
-        )  # fmt: skip
-        self._add("uses", names, uses)
+        self._add(
+            "uses",
+            ("value_id", "use_index", "instruction_id", "operand_number", "operand_shape_index"),
+            uses,
+        )
 
     def _add_times(self, live_ranges: LiveRanges) -> None:
         """The rows of `live_ranges` and of `reported_peak`."""
@@ -426,10 +434,16 @@ class _ModuleBuilder:
             attribution, self.values, self.indices, assignment.allocations, self.ranges, peak_times
         )
         sets, residuals = alias_set_rows(attribution, temps), residual_rows(attribution, temps)
-        names = (*AliasSetRow._fields[:-1], *BufferUse._fields)
-        self._add("alias_sets", names, [(*row[:-1], *row.use) for row in sets])
-        names = (*ResidualRow._fields[:-1], *BufferUse._fields)
-        self._add("residuals", names, [(*row[:-1], *row.use) for row in residuals])
+        self._add(
+            "alias_sets",
+            (*AliasSetRow._fields[:-1], *BufferUse._fields),
+            [(*row[:-1], *row.use) for row in sets],
+        )
+        self._add(
+            "residuals",
+            (*ResidualRow._fields[:-1], *BufferUse._fields),
+            [(*row[:-1], *row.use) for row in residuals],
+        )
         return {row.residual_id for row in residuals}
 
     def _add_values(self, residual_ids: set[int]) -> None:

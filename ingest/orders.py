@@ -87,8 +87,8 @@ def _main_allocations(allocations: Columns) -> dict[int, bool]:
 def _ordered_values(rows: Rows, is_temp: dict[int, bool]) -> Iterator[OrderedValue]:
     """The values, with their places in the main memory."""
     live = set(rows["live_ranges"]["value_id"])
-    columns = ("value_id", "instruction_id", "alias_set", "memory_space", "size_bytes")
-    columns += ("allocation_index", "offset_bytes")
+    columns = ["value_id", "instruction_id", "alias_set", "memory_space", "size_bytes"]
+    columns += ["allocation_index", "offset_bytes"]
     for value_id, row, alias_set, space, size, allocation, offset in zip(
         *(rows["values"][name] for name in columns), strict=True
     ):

@@ -5,7 +5,7 @@ alone also gets an estimate of the buffer assignment ("estimated").
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -60,21 +60,23 @@ def complete(
         return parts, analysis, _NOT_SCHEDULED
     if parts.assignment is None and not is_alone:
         return parts, analysis, None
+    if parts.assignment is not None:
+        matches = match_values(analysis, parts.assignment.values)
+        if n_lost := _count_unassigned(analysis, matches):
+            reason = f"{n_lost} values of the HLO text are not in BufferAssignment"
+            return parts, analysis, reason
+        return _add_derived(parts, parts.assignment, analysis, matches), analysis, None
     try:
-        if parts.assignment is not None:
-            if n_lost := _count_unassigned(parts.assignment, analysis):
-                reason = f"{n_lost} values of the HLO text are not in BufferAssignment"
-                return parts, analysis, reason
-            return _add_derived(parts, parts.assignment, analysis), analysis, None
         estimate = estimate_memory(analysis, platform or platform_of(program))
         peak_high: dict[int, int] = {}
         if not program.header.is_scheduled:
             analysis, estimate, peak_high = _choose_order(analysis, estimate)
-        assignment = replace(estimated_assignment(analysis, estimate), peak_high=peak_high)
-        heap = replace(analysis, liveness=replace(analysis.liveness, end=estimate.heap_end))
-        return _add_derived(replace(parts, assignment=assignment), assignment, heap), analysis, None
     except DumpError as error:
         return parts, analysis, str(error)
+    assignment = replace(estimated_assignment(analysis, estimate), peak_high=peak_high)
+    heap = replace(analysis, liveness=replace(analysis.liveness, end=estimate.heap_end))
+    matches = [value.value_id for value in assignment.values]
+    return _add_derived(parts, assignment, heap, matches), analysis, None
 
 
 def _choose_order(
@@ -91,14 +93,6 @@ def _choose_order(
     if high.get(0, 0) < low.get(0, 0):
         analysis, estimate, low, high = other, other_estimate, high, low
     return analysis, estimate, {space: max(low[space], high.get(space, 0)) for space in low}
-
-
-def _count_unassigned(assignment: BufferAssignment, analysis: Analysis) -> int:
-    """How many values of the text with a live range lack an allocation: it is incomplete then."""
-    start = analysis.liveness.start
-    matches = match_values(analysis, assignment.values)
-    n_matched = sum(value != NONE and start[value] != NONE for value in matches)
-    return max(len(start) - start.count(NONE) - n_matched, 0)
 
 
 def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[int]:
@@ -126,61 +120,74 @@ def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[in
     return matches
 
 
-def _add_derived(parts: Parts, assignment: BufferAssignment, analysis: Analysis) -> Parts:
-    """The parts with live ranges, positions and uses of the assigned values."""
+def _count_unassigned(analysis: Analysis, matches: Iterable[int]) -> int:
+    """The number of values of the text that have a live range and no allocation."""
+    start = analysis.liveness.start
+    n_live = len(start) - start.count(NONE)
+    return max(n_live - sum(value != NONE and start[value] != NONE for value in matches), 0)
+
+
+def _add_derived(
+    parts: Parts, assignment: BufferAssignment, analysis: Analysis, matches: Sequence[int]
+) -> Parts:
+    """The parts with live ranges, positions and uses of the assigned values.
+
+    Args:
+        matches: as `match_values` returns them.
+    """
+    parts = replace(parts, assignment=assignment)
     if parts.live_ranges is None:
-        parts = replace(parts, live_ranges=derive_live_ranges(assignment, analysis))
+        parts.live_ranges = _derive_live_ranges(assignment, analysis, matches)
     if parts.used_values is None:
-        parts = replace(parts, used_values=derive_used_values(assignment, analysis))
+        parts.used_values = _derive_used_values(assignment, analysis, matches)
     return parts
 
 
-def derive_live_ranges(assignment: BufferAssignment, analysis: Analysis) -> LiveRanges:
+def _derive_live_ranges(
+    assignment: BufferAssignment, analysis: Analysis, matches: Sequence[int]
+) -> LiveRanges:
     """The schedule and the live ranges of the assigned values, in the assignment's order."""
-    program, liveness = analysis.program, analysis.liveness
+    start, end = analysis.liveness.start, analysis.liveness.end
     ranges = [
-        LiveRange(value.instruction, value.shape_index, liveness.start[match], liveness.end[match])
-        for value, match in zip(
-            assignment.values, match_values(analysis, assignment.values), strict=True
-        )
-        if match != NONE and liveness.start[match] != NONE
+        LiveRange(value.instruction, value.shape_index, start[match], end[match])
+        for value, match in zip(assignment.values, matches, strict=True)
+        if match != NONE and start[match] != NONE
     ]
-    schedule = [program.names[row] for row in analysis.schedule.order]
+    schedule = [analysis.program.names[row] for row in analysis.schedule.order]
     # XLA reported no peak of values that are not its own.
     is_dumped = assignment.origin == "dumped"
     peak_time, peak = reported_peak(analysis) if is_dumped else (None, [])
     return LiveRanges(schedule, ranges, peak_time, peak, origin="derived")
 
 
-def derive_used_values(assignment: BufferAssignment, analysis: Analysis) -> UsedValues:
+def _derive_used_values(
+    assignment: BufferAssignment, analysis: Analysis, matches: Sequence[int]
+) -> UsedValues:
     """The positions and uses of the assigned values, by their ids; values are in text order."""
     names, flow = analysis.program.names, analysis.flow
-    ids = {
-        match: value.value_id
-        for value, match in zip(
-            assignment.values, match_values(analysis, assignment.values), strict=True
-        )
-        if match != NONE
-    }
-    slots_by_value: defaultdict[int, list[int]] = defaultdict(list)
+    value_ids = [NONE] * len(flow)
+    for assigned, match in zip(assignment.values, matches, strict=True):
+        if match != NONE:
+            value_ids[match] = assigned.value_id
+    slots_by_value: list[list[int]] = [[slot] for slot in flow.defined_at]
     for slot, value in enumerate(flow.value):
-        if value in ids and slot != flow.defined_at[value]:
+        if value != NONE and slot != flow.defined_at[value]:
             slots_by_value[value].append(slot)
-    uses_by_value: defaultdict[int, list[int]] = defaultdict(list)
+    uses_by_value: list[list[int]] = [[] for _ in value_ids]
     for use, value in enumerate(flow.use_value):
-        if value in ids:
-            uses_by_value[value].append(use)
+        uses_by_value[value].append(use)
+    index_texts = flow.slots.index_texts()
     positions: list[Position] = []
     uses: list[Use] = []
-    for value in sorted(ids):
-        value_id = ids[value]
-        slots = [flow.defined_at[value], *slots_by_value.get(value, ())]
-        for index, slot in enumerate(slots):
+    for value, value_id in enumerate(value_ids):
+        if value_id == NONE:
+            continue
+        for index, slot in enumerate(slots_by_value[value]):
             name = names[flow.slots.row[slot]]
-            positions.append(Position(value_id, index, name, flow.slots.index_text(slot)))
-        for index, use in enumerate(uses_by_value.get(value, ())):
-            name, part = names[flow.use_row[use]], flow.slots.index_text(flow.use_slot[use])
-            uses.append(Use(value_id, index, name, flow.use_operand[use], part))
+            positions.append(Position(value_id, index, name, index_texts[slot]))
+        for index, use in enumerate(uses_by_value[value]):
+            name, text = names[flow.use_row[use]], index_texts[flow.use_slot[use]]
+            uses.append(Use(value_id, index, name, flow.use_operand[use], text))
     total = sum(allocation.size_bytes for allocation in assignment.allocations)
     # XLA prints the sum of all allocations.
     total_bytes = total if assignment.origin == "dumped" else None

@@ -15,10 +15,11 @@ from .analysis import Analysis
 from .occupancy import Extent, occupied_changes
 from .parts import Allocation, AssignedValue, BufferAssignment
 from .placement import AliasSet, Kind, place_values
-from .program import NONE, ShapeIndex
-from .shapes import TupleShape, logical_bytes, parse_shape
+from .program import NONE
+from .shapes import TupleShape, logical_bytes
 from .sharing import Sharing
 from .sizes import TPU, ValueSizes, value_sizes
+from .slots import ShapeTree
 
 _VMEM: Final = 1
 
@@ -144,7 +145,7 @@ def _resolve_pointers(pointer: list[int]) -> list[int]:
     """Where each pointer leads in the end; of pointers in a cycle, to one of the cycle."""
     resolved = list(pointer)
     for value in range(len(pointer)):
-        path = []
+        path: list[int] = []
         end = value
         while resolved[end] != end and len(path) <= len(pointer):
             path.append(end)
@@ -220,43 +221,39 @@ def estimated_assignment(analysis: Analysis, estimate: Estimate) -> BufferAssign
     the computations within an instruction, and not to the program: they are left out.
     """
     program, flow, sizes = analysis.program, analysis.flow, estimate.sizes
-    allocations: list[Allocation] = []
-    index_of_set: dict[int, int] = {}
-    for alias_set in estimate.allocated_sets():
-        index_of_set[alias_set.number] = len(allocations)
-        space = sizes.memory_space[alias_set.number]
-        allocations.append(_fixed_allocation(analysis, alias_set, len(allocations), space))
     offsets = _temp_offsets(estimate)
     temp_bytes: dict[int, int] = {}
     for value, offset in offsets.items():
-        space = sizes.memory_space[value]
-        end = offset + sizes.size_bytes[value]
+        space, end = sizes.memory_space[value], offset + sizes.size_bytes[value]
         temp_bytes[space] = max(temp_bytes.get(space, 0), end)
+    allocations: list[Allocation] = []
+    index_of_set: dict[int, int] = {}
+    for alias_set in estimate.allocated_sets():
+        index = index_of_set[alias_set.number] = len(allocations)
+        space = sizes.memory_space[alias_set.number]
+        allocations.append(_fixed_allocation(analysis, alias_set, index, space))
     index_of_temp: dict[int, int] = {}
     for space, size in sorted(temp_bytes.items()):
-        index_of_temp[space] = len(allocations)
-        allocations.append(_allocation(len(allocations), space, size, Kind.TEMP))
+        index = index_of_temp[space] = len(allocations)
+        allocations.append(_allocation(index, space, size, Kind.TEMP))
     values: list[AssignedValue] = []
-    describe = cache(_describe_part)
-    for value, row in enumerate(flow.row):
+    describe, index_texts = cache(_describe_part), flow.slots.index_texts()
+    for value, (row, slot) in enumerate(zip(flow.row, flow.defined_at, strict=True)):
         alias_set = estimate.sets[analysis.liveness.alias_set[value]]
         if alias_set.kind is Kind.THREAD_LOCAL:
             continue
-        slot, space, size = (
-            flow.defined_at[value],
-            sizes.memory_space[value],
-            sizes.size_bytes[value],
-        )
+        space, size = sizes.memory_space[value], sizes.size_bytes[value]
         is_temp = alias_set.kind is Kind.TEMP
-        shape, element_type, logical = describe(program.shape[row], flow.slots.index(slot))
+        index = index_of_temp[space] if is_temp else index_of_set[alias_set.allocation]
+        shape, element_type, logical = describe(flow.slots.tree(row), flow.slots.part(slot))
         values.append(
             AssignedValue(
                 value,
                 program.names[row],
-                flow.slots.index_text(slot),
+                index_texts[slot],
                 flow.is_phi[value],
                 space,
-                index_of_temp[space] if is_temp else index_of_set[alias_set.allocation],
+                index,
                 offsets.get(value, 0),
                 size,
                 size if logical is None else logical,
@@ -279,7 +276,7 @@ def _fixed_allocation(
     for value in alias_set.values:
         row, slot = flow.row[value], flow.defined_at[value]
         if program.opcode[row] == "parameter" and program.is_in_entry(row):
-            shape, *_ = _describe_part(program.shape[row], flow.slots.index(slot))
+            shape = str(flow.slots.tree(row).shapes[flow.slots.part(slot)])
             return allocation._replace(
                 parameter_number=program.parameter_number[row],
                 parameter_shape_index=flow.slots.index_text(slot),
@@ -307,12 +304,9 @@ def _allocation(index: int, space: int, size: int, kind: Kind) -> Allocation:
     )
 
 
-def _describe_part(shape_text: str, index: ShapeIndex) -> tuple[str, str | None, int | None]:
+def _describe_part(tree: ShapeTree, part: int) -> tuple[str, str | None, int | None]:
     """Text, element type and bytes without padding of a part; a tuple has only a text."""
-    shape = parse_shape(shape_text)
-    for number in index:
-        assert isinstance(shape, TupleShape)
-        shape = shape.elements[number]
+    shape = tree.shapes[part]
     if isinstance(shape, TupleShape):
         return str(shape), None, None
     return str(shape), shape.element_type, logical_bytes(shape)

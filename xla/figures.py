@@ -6,7 +6,7 @@ The comments in `schema/tables.py` define each column.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .occupancy import Changes, Extent, add_changes, occupied_changes, sum_changes
 from .parts import Allocation, AssignedValue, BufferAssignment
@@ -146,7 +146,8 @@ def _fill(assignment: BufferAssignment, ranges: Ranges | None) -> list[_Filled]:
     filled = [_Filled(allocation, [], [], []) for allocation in assignment.allocations]
     by_index = {row.allocation.allocation_index: row for row in reversed(filled)}
     for value in assignment.values:
-        row = by_index.get(value.allocation_index)
+        index = value.allocation_index
+        row = None if index is None else by_index.get(index)
         if row is not None and not row.allocation.is_thread_local:
             row.values.append(value)
     if ranges is not None:
@@ -243,15 +244,20 @@ def _padding(filled: Iterable[_Filled], peak_time: int | None, shown: set[int]) 
         live = []
         for value, extent in zip(row.values, row.extents, strict=True):
             is_shown = value.value_id in shown
-            is_live = row.allocation.is_temp and extent.start <= peak_time <= extent.end
-            if (is_shown or is_live) and value.logical_bytes is None:
+            is_live = (
+                row.allocation.is_temp
+                and peak_time is not None
+                and extent.start <= peak_time <= extent.end
+            )
+            if not (is_shown or is_live):
+                continue
+            logical = value.logical_bytes
+            if logical is None:
                 return None
             if is_shown:
-                padding += extent.high - extent.low - value.logical_bytes
+                padding += extent.high - extent.low - logical
             if is_live:
-                live.append(
-                    (extent.low, extent.low - extent.high, value.value_id, value.logical_bytes)
-                )
+                live.append((extent.low, extent.low - extent.high, value.value_id, logical))
         covered = 0
         for low, negative_size, _, logical in sorted(live):
             high = low - negative_size
@@ -263,7 +269,7 @@ def _padding(filled: Iterable[_Filled], peak_time: int | None, shown: set[int]) 
 
 def _without_packing(figures: MemoryFigures) -> MemoryFigures:
     """The figures of an estimate: without those that XLA's packing decides."""
-    unknown = dict.fromkeys(_PACKED_FIGURES)
+    unknown: dict[str, Any] = dict.fromkeys(_PACKED_FIGURES)
     figures.spaces = [memory._replace(**unknown) for memory in figures.spaces]
     if figures.temp_peaks is not None:
         figures.allocations = [

@@ -48,7 +48,7 @@ def analyse(
 
     Raises DumpError where an instruction does not fit its operands, or a computation its callers.
     """
-    _require_roots(program)
+    program.check_computations()
     is_newest_libtpu = program.has_dma_priority
     async_starts_late = is_newest_libtpu or "#" in "".join(program.names)
     is_written_at_start = False
@@ -77,15 +77,6 @@ def reorder(analysis: Analysis, order: Sequence[int]) -> Analysis:
     schedule = flatten(program, order)
     liveness = live_ranges(program, schedule, flow, async_starts_late=analysis.async_starts_late)
     return replace(analysis, schedule=schedule, liveness=liveness)
-
-
-def _require_roots(program: Program) -> None:
-    """Raise DumpError if a computation has no root, because it was not read."""
-    for computation, root in enumerate(program.root):
-        if root == NONE:
-            line = program.unread[0].line if program.unread else None
-            name = program.computation_names[computation]
-            raise DumpError(f"the root of computation {name} is not read", line)
 
 
 def _count_assumed(program: Program, flow: Dataflow) -> dict[str, int]:

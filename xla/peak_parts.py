@@ -88,11 +88,11 @@ def buffers_at_peak(
             row_of_temp.setdefault(allocation.allocation_index, row)
     live = []
     for value in assignment.values:
-        row = row_of_temp.get(NONE if value.allocation_index is None else value.allocation_index)
+        temp = row_of_temp.get(NONE if value.allocation_index is None else value.allocation_index)
         start, end = ranges.get(value.value_id, NO_RANGE)
-        if row is not None and start <= peak_time <= end:
+        if temp is not None and start <= peak_time <= end:
             size = value.size_bytes or 0
-            live.append((row, value.offset_bytes or 0, -size, value.value_id))
+            live.append((temp, value.offset_bytes or 0, -size, value.value_id))
     covered, covered_row = 0, NONE
     for row, low, negative_size, value_id in sorted(live):
         if row != covered_row:
@@ -120,34 +120,37 @@ def peak_parts(buffers: Sequence[PeakBuffer], labels: Mapping[int, BufferLabels]
     Args:
         labels: by value_id.
     """
-    groups: dict[tuple[str | None, ...], _Group] = {}
+    groups: dict[tuple[str, BufferLabels], _Group] = {}
     # Groups of one size come in the order in which their labels first appear, column by column.
     ranks: list[dict[str | None, int]] = [{None: NONE} for _ in PeakPart._fields[1:-2]]
     for buffer in buffers:
-        key = (buffer.category, *labels.get(buffer.value_id, BufferLabels()))
+        key = (buffer.category, labels.get(buffer.value_id, BufferLabels()))
         count, size = groups.get(key, (0, 0))
         groups[key] = _Group(count + 1, size + buffer.counted_bytes)
-        for rank, label in zip(ranks, key, strict=True):
+        for rank, label in zip(ranks, (key[0], *key[1]), strict=True):
             rank.setdefault(label, len(rank))
     total = sum(buffer.counted_bytes for buffer in buffers)
 
-    def sort_key(key: tuple[str | None, ...]) -> tuple[int, ...]:
-        ranked = (rank[label] for rank, label in zip(ranks, key, strict=True))
+    def sort_key(key: tuple[str, BufferLabels]) -> tuple[int, ...]:
+        ranked = (rank[label] for rank, label in zip(ranks, (key[0], *key[1]), strict=True))
         return (-groups[key].counted_bytes, *ranked)
 
-    rows: list[tuple[tuple[str | None, ...], _Group]] = []
-    small: defaultdict[str | None, _Group] = defaultdict(lambda: _Group(0, 0))
+    rows: list[tuple[str, BufferLabels, _Group]] = []
+    small: defaultdict[str, _Group] = defaultdict(lambda: _Group(0, 0))
     for number, key in enumerate(sorted(groups, key=sort_key)):
         group = groups[key]
         if number < _MAX_PARTS and group.counted_bytes >= _MIN_SHARE * total:
-            rows.append((key, group))
+            rows.append((*key, group))
         else:
             count, size = small[key[0]]
             small[key[0]] = _Group(count + group.buffers, size + group.counted_bytes)
     for category in sorted(small, key=lambda category: ranks[0][category]):
-        rows.append(((category, *BufferLabels()), small[category]))
-    rows = [(key, group) for key, group in rows if group.counted_bytes]
-    return [PeakPart(part, *key, *group) for part, (key, group) in enumerate(rows)]
+        rows.append((category, BufferLabels(), small[category]))
+    rows = [row for row in rows if row[-1].counted_bytes]
+    return [
+        PeakPart(part, category, *group_labels, group.buffers, group.counted_bytes)
+        for part, (category, group_labels, group) in enumerate(rows)
+    ]
 
 
 def label_buffer(

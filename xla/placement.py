@@ -51,8 +51,8 @@ class AliasSet:
 
     number: int
     values: list[int]
-    size_bytes: int = 0
-    memory_space: int = 0
+    size_bytes: int
+    memory_space: int
     kind: Kind = Kind.TEMP
     is_live_out: bool = False
     is_tuple: bool = False
@@ -77,19 +77,20 @@ def place_values(analysis: Analysis, sizes: ValueSizes, sharing: Sharing) -> dic
     Raises DumpError if there are too many pairs of sets and allocations to try.
     """
     sets = _describe_sets(analysis, sizes)
+    if analysis.is_newest_libtpu:
+        return sets
     never_reuse = _sets_that_never_reuse(analysis, sharing.platform)
     search = _Search(analysis, sharing, sets)
     for alias_set in _in_order(analysis, sets):
         is_searching = (
             alias_set.kind in (Kind.TEMP, Kind.OUTPUT)
             and not alias_set.is_tuple
-            and not analysis.is_newest_libtpu
             and alias_set.number not in never_reuse
         )
-        found = search.find(alias_set) if is_searching else None
-        if found is not None:
-            alias_set.allocation, alias_set.kind = found.owner.number, found.owner.kind
-            search.add(found, alias_set)
+        allocation = search.find(alias_set) if is_searching else None
+        if allocation is not None:
+            alias_set.allocation, alias_set.kind = allocation.owner.number, allocation.owner.kind
+            search.add(allocation, alias_set)
         elif alias_set.is_reusable:
             search.open(alias_set)
     return sets
@@ -101,12 +102,15 @@ def _describe_sets(analysis: Analysis, sizes: ValueSizes) -> dict[int, AliasSet]
     sets: dict[int, AliasSet] = {}
     constants, parameters, regional = set(), set(), set()
     for value, number in enumerate(liveness.alias_set):
-        alias_set = sets.setdefault(number, AliasSet(number, []))
-        alias_set.values.append(value)
-        alias_set.size_bytes = max(alias_set.size_bytes, sizes.size_bytes[value])
-        alias_set.memory_space = max(alias_set.memory_space, sizes.memory_space[value])
-        if not flow.slots.is_leaf(flow.defined_at[value]):
-            alias_set.is_tuple = True
+        size, space = sizes.size_bytes[value], sizes.memory_space[value]
+        alias_set = sets.get(number)
+        if alias_set is None:
+            alias_set = sets[number] = AliasSet(number, [value], size, space)
+        else:
+            alias_set.values.append(value)
+            alias_set.size_bytes = max(alias_set.size_bytes, size)
+            alias_set.memory_space = max(alias_set.memory_space, space)
+        alias_set.is_tuple |= not flow.slots.is_leaf(flow.defined_at[value])
         row = flow.row[value]
         if program.opcode[row] == "constant":
             constants.add(number)

@@ -16,7 +16,7 @@ class ShapeTree:
         indices: by part, the way to it; index_texts the same as XLA prints it, `{1,0}`.
         sizes: by part, the number of parts within it, including itself.
         children: by part, the parts that are its elements; empty for an array.
-        arrays: by part, the array's shape; None for a tuple.
+        shapes: by part, its shape; arrays the same, but None for a tuple.
         part: part by index.
     """
 
@@ -24,6 +24,7 @@ class ShapeTree:
         self.indices: list[ShapeIndex] = []
         self.sizes: list[int] = []
         self.children: list[list[int]] = []
+        self.shapes: list[Shape] = []
         self.arrays: list[ArrayShape | None] = []
         self._add(shape, ())
         self.index_texts = ["{" + ",".join(map(str, index)) + "}" for index in self.indices]
@@ -36,6 +37,7 @@ class ShapeTree:
         self.indices.append(index)
         self.sizes.append(1)
         self.children.append(children)
+        self.shapes.append(shape)
         self.arrays.append(shape if isinstance(shape, ArrayShape) else None)
         # The parser limits how deep tuples nest.
         if isinstance(shape, TupleShape):
@@ -108,6 +110,14 @@ class Slots:
     def index_text(self, slot: int) -> str:
         """The way to the part at a slot, as XLA prints it: `{1,0}`."""
         return self.tree(self.row[slot]).index_texts[self.part(slot)]
+
+    def index_texts(self) -> list[str]:
+        """By slot, the way to the part as XLA prints it."""
+        texts: list[str] = []
+        for row, start in enumerate(self.start):
+            if start != NONE:
+                texts += self.tree(row).index_texts
+        return texts
 
     def array(self, slot: int) -> ArrayShape | None:
         """The array at a slot; None for a tuple."""

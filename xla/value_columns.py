@@ -8,22 +8,6 @@ from .parts import AssignedValue
 from .program import NONE
 
 
-def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[int]:
-    """For each value of a dump, its index in the dataflow; NONE if the HLO text lacks it.
-
-    Instruction and shape index identify a value.
-    """
-    program, slots = analysis.program, analysis.flow.slots
-    index_of = {
-        (slots.row[slot], slots.index_text(slot)): value
-        for value, slot in enumerate(analysis.flow.defined_at)
-    }
-    return [
-        index_of.get((program.row_of.get(value.instruction, NONE), value.shape_index), NONE)
-        for value in values
-    ]
-
-
 def alias_set_ids(
     analysis: Analysis, values: Sequence[AssignedValue], indices: Sequence[int]
 ) -> list[int]:
@@ -32,7 +16,7 @@ def alias_set_ids(
     NONE for a value that the HLO text lacks.
 
     Args:
-        indices: for each value, its index in the dataflow, see `match_values`.
+        indices: for each value, its index in the dataflow, see `complete.match_values`.
     """
     sets = [NONE if index == NONE else analysis.liveness.alias_set[index] for index in indices]
     smallest: dict[int, int] = {NONE: NONE}
@@ -52,7 +36,7 @@ def value_columns(
     """The columns of `values` that an attribution gives; None for a value without an index.
 
     Args:
-        indices: for each value, its index in the dataflow, see `match_values`.
+        indices: for each value, its index in the dataflow, see `complete.match_values`.
         residual_ids: those that have a row in `residuals`.
     """
     accesses = attribution.accesses

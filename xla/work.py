@@ -26,6 +26,8 @@ _CUDNN_ROLES = {
 }
 _LABELS = re.compile(r"(\w+)_(\w+)->(\w+)$")
 _PAIR = re.compile(r"(-?\d+)_(-?\d+)")
+# Positions are counted one by one: a dot of a million batches takes half a second.
+_MAX_WINDOW = 10**7
 # Counts of a corrupt text can be larger than any column; they are cut off here.
 _MAX_COUNT = 2**63 - 1
 
@@ -212,11 +214,13 @@ def window_pairs(
     One spatial dimension. Position r of the result and w of the window are at the offset
     `r * stride + w * rhs_dilation - low` of the dilated input, which has an element at every
     multiple of `lhs_dilation` below `size * lhs_dilation`. Linear in `window`: for each w the
-    positions r are an arithmetic progression.
+    positions r are an arithmetic progression. Raises ValueError for an absurd window.
 
     >>> window_pairs(5, 2, 4), window_pairs(4, 3, 4, low=1), window_pairs(3, 1, 5, lhs_dilation=2)
     (8, 10, 3)
     """
+    if window > _MAX_WINDOW:
+        raise ValueError("the window is larger than any of XLA's")
     common = gcd(stride, lhs_dilation)
     # r is determined modulo `step` where it exists.
     step = lhs_dilation // common

@@ -15,7 +15,7 @@ class _LogicalBuffer(NamedTuple):
     """A value: the part of an instruction's result that defines it, and its memory space."""
 
     row: int
-    index: ShapeIndex
+    shape_index: ShapeIndex
     color: int
 
 

@@ -8,7 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .dump_folder import DumpedProgram, find_dumps, is_wanted
+from .dump_folder import find_dumps, is_wanted
+from .dumped_program import DumpedProgram
 from .files import open_source
 from .program import Key
 

@@ -20,8 +20,8 @@ from ...xla.columns.program import (
     lay_slots,
     program_of_rows,
 )
+from ...xla.columns.runs import starts_of
 from ...xla.occupancy import Changes, Extent, occupied_changes, sum_changes
-from ...xla.runs import starts_of
 from ..catalogue import statement
 
 _Result = TypeVar("_Result")

@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 
 from ...xla.columns.program import NONE, Ints, attribute_values
+from ...xla.columns.runs import components
 from ...xla.opcodes import ELEMENTWISE
-from ...xla.runs import components
 from ...xla.shapes import ArrayShape, Shape, TupleShape
 from .asked_program import Graph, Place, Program, packed
 from .flow import Flow

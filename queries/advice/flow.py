@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ...xla.columns.program import NONE, Ints, Mask
-from ...xla.runs import joined, starts_of
+from ...xla.columns.runs import joined, starts_of
 from .asked_program import Graph, Lists, Place, packed
 
 # They give what they take, under another name.

@@ -6,10 +6,11 @@ from math import log2
 
 import pytest
 
-from memhouse.ingest.join import Told, join_parts, work_out
+from memhouse.ingest.derive import derive
+from memhouse.ingest.module_rows import build_module
 from memhouse.ingest.readers import lines
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.parts import Parts
+from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.xla.parts import Parts
 
 ARRAY = "f32[16]{0}"
 
@@ -48,10 +49,10 @@ def program(lines, result):
 
 
 def read(text):
-    parts = Parts(hlo=read_hlo_text(lines.split_lines(text.encode())))
-    found = work_out(Told(parts, "cpu"))
-    assert found.why_not is None
-    return join_parts(found)
+    parts = Parts(program=read_hlo_text(lines.split_lines(text.encode())))
+    derivation = derive(parts, "cpu")
+    assert derivation.notes.why_no_figures is None
+    return build_module(derivation, "cpu")
 
 
 def calls(text):

@@ -7,12 +7,12 @@ import pytest
 
 from memhouse.ingest.outcomes import FileOutcome
 from memhouse.ingest.pipeline import Run, ingest_programs
+from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_complete_lines
 from memhouse.ingest.sources.program import Identified, Key
 from memhouse.ingest.workers import Workers
 from memhouse.schema import ids
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.parts import Parts
+from memhouse.xla.parts import Parts
 
 from ..support.warehouse import rows, writing
 
@@ -54,8 +54,8 @@ class TextInMemory:
         self.parsed.append(self.key.name)
         parts = Parts()
         with identified.files[0].recording():
-            parts.hlo = read_hlo_text(split_complete_lines(identified.content))
-        return parts if parts.hlo is not None else None
+            parts.program = read_hlo_text(split_complete_lines(identified.content))
+        return parts if parts.program is not None else None
 
 
 def program(name="a", text=TEXT):

@@ -3,7 +3,7 @@
 import pytest
 
 from memhouse.ingest import read_program, workers
-from memhouse.ingest.sources.dump_folder import DumpedProgram
+from memhouse.ingest.sources.dumped_program import DumpedProgram
 
 from ..support.dumps import copy_dump
 from ..support.warehouse import content, fill, writing

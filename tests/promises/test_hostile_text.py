@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from memhouse.ingest.formats import BY_NAME
 from memhouse.ingest.outcomes import OK
 from memhouse.ingest.read_program import read_program
-from memhouse.ingest.sources.dump_folder import DumpedProgram, parse_key
+from memhouse.ingest.sources.dump_folder import parse_key
+from memhouse.ingest.sources.dumped_program import DumpedProgram
 from memhouse.ingest.sources.files import SourceFile
 from memhouse.queries.verify import verify
 

@@ -4,178 +4,21 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..aliases import parse_aliases
 from ..errors import DumpError
-from ..runs import followed, joined, starts_of
+from ..program import NONE, NOT_READ, Alias, Unread
 from ..shapes import ArrayShape, Shape, TupleShape, parse_shape
-from .parts import HloText, Parts, Unread
-
-# Aliasing attributes: pairs of an output and the operand or parameter that shares its memory.
-
-ShapeIndex: TypeAlias = tuple[int, ...]
-
-# A number of more digits would not fit into 64 bits.
-_INDEX = r"(?:\d{1,9}(?!\d)[, ]*)*"
-# `{1,0}: (2, {3}, may-alias)`; only `input_output_alias` has the kind.
-_ALIAS = re.compile(
-    rf"\{{(?P<output>{_INDEX})\}}:\s*"
-    rf"\((?P<number>\d{{1,9}}),\s*\{{(?P<operand>{_INDEX})\}}(?:,\s*(?:may|must)-alias)?\)"
-)
-
-
-class Alias(NamedTuple):
-    """One pair of an aliasing attribute: the output's index, and what shares its memory.
-
-    `number` is an operand's number, or a parameter's number in the header.
-    """
-
-    output_index: ShapeIndex
-    number: int
-    operand_index: ShapeIndex
-
-
-def parse_aliases(text: str) -> list[Alias]:
-    """The pairs of `output_to_operand_aliasing` or of the header's `input_output_alias`.
-
-    Raises DumpError if the text is not a list of such pairs.
-    """
-    rest = _ALIAS.sub("", text).strip(" ,")
-    if rest:
-        raise DumpError(f"expected aliases such as '{{0}}: (1, {{}})', found {rest[:60]!r}")
-    return [
-        Alias(_index(found["output"]), int(found["number"]), _index(found["operand"]))
-        for found in _ALIAS.finditer(text)
-    ]
-
-
-def _index(text: str) -> ShapeIndex:
-    return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
-
+from .runs import joined, starts_of
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-# The module's instruction names and their numbers.
-
-
-@dataclass
-class Names:
-    """The module's instruction names, numbered in the order in which they are first seen.
-
-    All files of a module use the same names, so the number is the key that joins the parts.
-    `numbers` has the numbers in each column of names.
-    """
-
-    unique: pa.LargeStringArray
-    numbers: dict[str, pa.Int32Array]
-
-    @staticmethod
-    def of(parts: Parts, of_each: Sequence[Parts] = ()) -> "Names":
-        """The names in the parts of a module, or of several, whose parts are `of_each`.
-
-        Those of several are the instructions' in the texts, each of its module. Raises DumpError
-        if a name is not in the text, or twice.
-        """
-        columns = _name_columns(parts)
-        # All columns are encoded at once, so that each name is looked up once.
-        chunks = [chunk for column in columns.values() for chunk in column.chunks]
-        encoded = pa.concat_arrays(chunks or [pa.array([], pa.large_string())]).dictionary_encode()
-        numbers, unique = encoded.indices, encoded.dictionary
-        if len(of_each) > 1:
-            of_columns = _programs_of_names(parts, of_each)
-            program = np.concatenate([of_columns[name] for name in columns])
-            keys = pa.array(program * len(unique) + numbers.to_numpy()).dictionary_encode()
-            numbers, unique = keys.indices, combined(columns["definitions"])
-            if len(keys.dictionary) != len(unique):
-                raise DumpError("a name is not in the text")
-        names = Names(unique, {})
-        names._divide(numbers, columns)
-        if parts.hlo is not None:
-            names.numbers["operands"] = _of_operands(names.numbers["operators"], parts.hlo)
-        return names
-
-    def add(self, parts: Parts) -> None:
-        """Number the columns of parts that have been worked out since: they hold known names."""
-        columns = {n: c for n, c in _name_columns(parts).items() if n not in self.numbers}
-        if columns:
-            chunks = [chunk for column in columns.values() for chunk in column.chunks]
-            numbers = pc.index_in(pa.chunked_array(chunks), value_set=self.unique)
-            self._divide(numbers.combine_chunks(), columns)
-
-    def _divide(self, numbers: pa.Int32Array, columns: dict[str, pa.ChunkedArray]) -> None:
-        """Hand out the numbers to the columns, which follow each other."""
-        start = 0
-        for name, column in columns.items():
-            self.numbers[name] = numbers[start : start + len(column)]
-            start += len(column)
-
-    def numbered(self, table: pa.Table, column: str) -> pa.Table:
-        """The table with instruction_id instead of the instruction's name."""
-        at = table.schema.get_field_index("instruction")
-        return table.set_column(at, "instruction_id", self.numbers[column])
-
-
-def _of_operands(operators: pa.Int32Array, hlo: HloText) -> pa.Int32Array:
-    """The number of each operand's instruction, from those of the instructions with operands."""
-    first = np.flatnonzero(hlo.operands["operand_number"].to_numpy() == 0)
-    count = np.diff(np.append(first, len(hlo.operands)))
-    return pa.array(np.repeat(operators.to_numpy(), count))
-
-
-def _named_tables(parts: Parts) -> dict[str, tuple[pa.Table, str]]:
-    """Every column of instruction names: its table and its name there."""
-    hlo, used, assignment = parts.hlo, parts.used_values, parts.buffer_assignment
-    tables = {}
-    if hlo is not None:
-        # Definitions come first, so that numbers follow the order of the HLO text.
-        tables["definitions"] = hlo.instructions, "instruction"
-        tables["operand"] = hlo.operands, "operand"
-        tables["operators"] = hlo.operands, "instruction"
-        tables["calls"] = hlo.calls, "instruction"
-        tables["kernels"] = hlo.kernels, "instruction"
-        tables["controlled"] = hlo.control, "instruction"
-        tables["predecessors"] = hlo.control, "predecessor"
-    if parts.live_range is not None:
-        tables["schedule"] = parts.live_range.schedule, "instruction"
-    if used is not None:
-        tables["used_values"] = used.values, "instruction"
-        tables["positions"] = used.positions, "instruction"
-        tables["uses"] = used.uses, "instruction"
-    if assignment is not None:
-        tables["values"] = assignment.values, "instruction"
-    if parts.live_range is not None:
-        tables["ranges"] = parts.live_range.ranges, "instruction"
-    return tables
-
-
-def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
-    """Every column of instruction names."""
-    columns = {name: table[column] for name, (table, column) in _named_tables(parts).items()}
-    if parts.hlo is not None:
-        # Each instruction with operands once: its operands follow each other.
-        is_first = pc.equal(parts.hlo.operands["operand_number"], 0)
-        columns["operators"] = columns["operators"].filter(is_first)
-    return columns
-
-
-def _programs_of_names(parts: Parts, of_each: Sequence[Parts]) -> dict[str, Ints]:
-    """Of which program each name in these columns is."""
-    tables = [_named_tables(each) for each in of_each]
-    found = {
-        name: np.repeat(np.arange(len(tables)), [len(each[name][0]) for each in tables])
-        for name in tables[0]
-    }
-    if parts.hlo is not None:
-        is_first = parts.hlo.operands["operand_number"].to_numpy() == 0
-        found["operators"] = found["operators"][is_first]
-    return found
-
 
 # A module's HLO text as numbers: instructions are rows, and names are gone.
 #
@@ -186,11 +29,6 @@ _FEW_CODES = 4
 
 _VALUE = r"\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+"
 _ATTRIBUTE = re.compile(rf"(?:^|, )([a-z_]+)=({_VALUE})")
-_FIRST_START = re.compile(r"\{\[([0-9]{1,18}):")
-
-# No opcode of XLA, so that no rule of dataflow covers it.
-NOT_READ = "(not read)"
-NONE = -1  # stands for "no instruction", "no computation", "no number"
 
 
 @dataclass(frozen=True)
@@ -279,29 +117,6 @@ class NumberedProgram:
         return int(entry)
 
     @cached_property
-    def is_entry(self) -> Mask:
-        """Which instructions are in an entry computation."""
-        is_entry = np.zeros(len(self.first), bool)
-        is_entry[self.entries] = True
-        found: Mask = is_entry[self.computation]
-        return found
-
-    @cached_property
-    def program_of(self) -> Ints:
-        """The number of the program that each instruction is of."""
-        found: Ints = self.program_of_computation[self.computation]
-        return found
-
-    def with_any(self, rows: Mask) -> Mask:
-        """All instructions of the programs that have one of these instructions."""
-        if len(self.entries) == 1:
-            return np.full(len(self), rows.any())
-        has = np.zeros(len(self.entries), bool)
-        has[self.program_of[rows]] = True
-        found: Mask = has[self.program_of]
-        return found
-
-    @cached_property
     def operand_count(self) -> Ints:
         """How many operands each instruction has."""
         return np.diff(self.operand_start)
@@ -325,17 +140,6 @@ class NumberedProgram:
         found = self.attribute("output_to_operand_aliasing")
         return Codes(found.codes, [text[1:-1] for text in found.texts])
 
-    @cached_property
-    def slice_start(self) -> Ints:
-        """Where each slice begins in the first dimension; NONE if it is no slice.
-
-        It tells which part of a concatenation is cut out.
-        """
-        found = self.attribute("slice")
-        starts = [_FIRST_START.match(text) for text in found.texts]
-        numbers = [int(start[1]) if start is not None else NONE for start in starts]
-        return np.array([*numbers, NONE], np.int64)[found.codes]
-
     def rows(self, *opcodes: str) -> Ints:
         """The instructions with one of these opcodes."""
         return np.flatnonzero(self.opcode.is_one_of(*opcodes))
@@ -357,52 +161,6 @@ class NumberedProgram:
         self.require(rows, found[rows] != NONE, f"names no computation ({' or '.join(attributes)})")
         result: Ints = found[rows]
         return result
-
-    def called_root(self, rows: Ints) -> Ints:
-        """The root of the computation that each of these calls or async-starts runs."""
-        found: Ints = self.root[self.callee(rows, "to_apply", "calls")]
-        return found
-
-    @cached_property
-    def async_start(self) -> Ints:
-        """Of each async-update and async-done, the async-start that it continues; else NONE.
-
-        None is told of what a loop carries: in a pipelined loop of libtpu the async-done is of what
-        the turn before started, or what stands before the loop.
-        """
-        rows = self.rows("async-update", "async-done")
-        pointer = np.arange(len(self))
-        pointer[rows] = self.operand(rows, 0)
-        found = followed(pointer)
-        is_start = self.opcode.is_one_of("async-start")
-        is_carried = self.opcode.is_one_of("get-tuple-element")
-        is_known = (is_start | is_carried)[found[rows]]
-        self.require(rows, is_known, "does not continue an async-start")
-        found[(found == np.arange(len(self))) | ~is_start[found]] = NONE
-        return found
-
-    @cached_property
-    def async_binder(self) -> Ints:
-        """By row: of an async-start, the instruction that binds its operands; else the row itself.
-
-        That is the async-start, or of one without operands a later async-update:
-
-            start = ((), (), …) async-start(), calls=%gather
-            update = ((…), …) async-update(start, table, indices)
-
-        Raises DumpError if neither binds all operands of the computation.
-        """
-        binder = np.arange(len(self))
-        updates = self.rows("async-update")
-        updates = updates[(self.operand_count[updates] > 1) & (self.async_start[updates] != NONE)]
-        binder[self.async_start[updates]] = updates
-        starts = self.rows("async-start")
-        bound = binder[starts]
-        parameters = np.diff(self.parameter_start)[self.callee(starts, "calls", "to_apply")]
-        binds_all = self.operand_count[bound] - (bound != starts) == parameters
-        binds_all &= (bound == starts) | (self.operand_count[starts] == 0)
-        self.require(starts, binds_all, "binds its operands in several steps, which has no rule")
-        return binder
 
     @cached_property
     def parameter_start(self) -> Ints:
@@ -442,36 +200,6 @@ class NumberedProgram:
     def line(self, row: int) -> int:
         """The line of the file that holds an instruction."""
         return int(self.lines[row])
-
-
-def number_program(
-    hlo: HloText, names: Names | None = None, of_each: Sequence[HloText] = ()
-) -> NumberedProgram:
-    """A module's text, or those of several, as rows of numbers.
-
-    `names` are the numbers of the names, if the caller has them; of several modules' texts
-    `of_each` has those of each. Raises DumpError if a name is not unique, a computation is empty,
-    or its root was not read.
-    """
-    texts = of_each or [hlo]
-    lines = np.concatenate([each.attributes().lines.to_numpy() for each in texts])
-    names = names or Names.of(Parts(hlo=hlo))
-    owners = _owners(names, lines)
-    if hlo.unread:
-        _check_roots(hlo)
-    return program_of(
-        hlo.instructions,
-        lines,
-        pa.concat_tables([each.computations for each in texts]),
-        owners,
-        names.numbers["operand"].to_numpy().astype(np.int64),
-        hlo.calls,
-        names.numbers["calls"].to_numpy().astype(np.int64),
-        [each.header["input_output_alias"] for each in texts],
-        names.numbers["controlled"].to_numpy(),
-        names.numbers["predecessors"].to_numpy(),
-        [(len(each.instructions), len(each.computations)) for each in texts],
-    )
 
 
 def program_of(
@@ -616,36 +344,12 @@ def attribute_values(text: str) -> dict[str, str]:
     return dict(_ATTRIBUTE.findall(text))
 
 
-def _owners(names: Names, lines: Ints) -> Ints:
-    """The row of the instruction that each operand is of. Raises DumpError."""
-    count = len(lines)
-    # The text's definitions come first, so that a name's number is the row of its definition.
-    definitions = names.numbers["definitions"].to_numpy()
-    doubled = np.flatnonzero(definitions != np.arange(count))
-    if len(doubled):
-        row = int(doubled[0])
-        raise DumpError(
-            f"two instructions are called {names.unique[definitions[row]]}", int(lines[row])
-        )
-    owners: Ints = names.numbers["operands"].to_numpy()
-    return owners
-
-
 def _roots(computation: Ints, is_root: Mask, last: Ints) -> Ints:
     """Each computation's root: the instruction marked so, else the last one."""
     root = last.copy()
     rows = np.flatnonzero(is_root)
     root[computation[rows]] = rows
     return root
-
-
-def _check_roots(hlo: HloText) -> None:
-    """Raise DumpError if a computation has no root, because it was not read."""
-    marked = hlo.instructions["computation"].filter(hlo.instructions["is_root"])
-    names = hlo.computations["computation"]
-    lost = names.filter(pc.invert(pc.is_in(names, value_set=combined(marked))))
-    if len(lost):
-        raise DumpError(f"the root of computation {lost[0]} is not read", hlo.unread[0].line)
 
 
 def combined(column: pa.ChunkedArray) -> pa.Array:
@@ -849,20 +553,6 @@ class Slots:
         order = np.argsort(keys)
         return keys[order], order
 
-    def find(self, rows: Ints, indices: Sequence[tuple[int, ...]]) -> Ints:
-        """The slot of a sub-shape of each instruction; NONE if its shape has no such."""
-        trees, root = self.trees, self.root[rows]
-        node, found = root.copy(), np.arange(len(rows))
-        depth = np.fromiter(map(len, indices), np.int64, len(indices))
-        for level in range(int(depth.max(initial=0))):
-            found = found[depth[found] > level]
-            number = np.array([indices[at][level] for at in found.tolist()], np.int64)
-            has = number < trees.child_count(node[found])
-            node[found[~has]] = NONE
-            found, number = found[has], number[has]
-            node[found] = root[found] + trees.child(node[found], number)
-        return np.where(node == NONE, NONE, self.start[rows] + node - root)
-
 
 def lay_slots(program: NumberedProgram, chosen: Mask) -> Slots:
     """Number the sub-shapes of the chosen instructions, in the text's order.
@@ -886,39 +576,14 @@ def lay_slots(program: NumberedProgram, chosen: Mask) -> Slots:
     return Slots(trees, start[:-1], count, root, instruction, node)
 
 
-# Instructions in post order: each after its operands, the first operand first.
-#
-# XLA places values of equal size in this order, and the text is in the schedule's order.
-
-
-def post_order(program: NumberedProgram, computations: Ints) -> Ints:
-    """Each instruction's place in the post order of its computation; NONE outside of these.
-
-    A computation comes before those that it calls: the text's order backwards. The search
-    starts at every instruction that nobody uses, in the text's order.
-    """
-    place = np.full(len(program), -1)
-    used = np.zeros(len(program), bool)
-    used[program.operands] = True
-    starts, operands = program.operand_start.tolist(), program.operands.tolist()
-    seen = bytearray(len(program))
-    count = 0
-    for computation in reversed(computations.tolist()):
-        first, stop = int(program.first[computation]), int(program.stop[computation])
-        order: list[int] = []
-        for top in (np.flatnonzero(~used[first:stop]) + first).tolist():
-            stack = [top]
-            while stack:
-                row = stack[-1]
-                if seen[row]:
-                    stack.pop()
-                    if seen[row] == 1:
-                        seen[row] = 2
-                        order.append(row)
-                    continue
-                seen[row] = 1
-                below = operands[starts[row] : starts[row + 1]]
-                stack += [operand for operand in reversed(below) if not seen[operand]]
-        place[order] = np.arange(count, count + len(order))
-        count += len(order)
-    return place
+__all__ = [
+    "NONE",
+    "Codes",
+    "Ints",
+    "Mask",
+    "NumberedProgram",
+    "Slots",
+    "attribute_values",
+    "lay_slots",
+    "program_of_rows",
+]

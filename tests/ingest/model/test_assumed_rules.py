@@ -4,15 +4,14 @@ import re
 
 import pytest
 
-from memhouse.ingest.join import Told, join_parts, work_out
-from memhouse.ingest.readers.lines import split_lines
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.parts import Parts
+from memhouse.ingest.derive import derive
+from memhouse.ingest.module_rows import build_module
+from memhouse.xla.parts import Parts
 
 from ...support.command import run_memhouse
 from ...support.dumps import content
 from ...support.warehouse import fill, rows
-from .texts import ASYNC, alias_sets, analyse_text, names, positions, ranges
+from .texts import ASYNC, alias_sets, analyse_text, names, positions, ranges, read_program
 
 COMPUTATION = re.compile(r"(?m)^%(?P<name>\S+) \(.*\{\n(?P<body>(?:  .*\n)+)\}\n\n?")
 START = re.compile(r"(?m)^.*%(?P<name>\S+) = .* async-start\(.*\), calls=%(?P<called>[^ ,\n]+)")
@@ -47,13 +46,12 @@ def in_short(text):
     return COMPUTATION.sub(lambda found: "" if found["name"] in gone else found[0], text), started
 
 
-def figures(text, changelist=None):
+def figures(text):
     """The peaks by memory space, the header, and what is assumed."""
-    hlo = read_hlo_text(split_lines(text.encode()))
-    found = work_out(Told(Parts(hlo=hlo), changelist=changelist))
-    module = join_parts(found)
+    derivation = derive(Parts(program=read_program(text)))
+    module = build_module(derivation)
     memory = module.tables["module_memory"].select(["memory_space", "peak_bytes"])
-    return memory.to_pylist(), module.header, found.attribution.analysis.assumed
+    return memory.to_pylist(), module.header, derivation.notes.assumed
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from contextlib import ExitStack
 import pytest
 
 import memhouse
-from memhouse.ingest.join import Told, WorkedOut, join_parts, work_out
+from memhouse.ingest.derive import Derivation, Notes, derive
+from memhouse.ingest.module_rows import build_module
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
-from memhouse.xla.columns.parts import Parts
+from memhouse.xla.parts import Parts
 
 from ...support.command import run_memhouse
 from ...support.dumps import DUMPS, content, copy_dump
@@ -33,8 +34,8 @@ def _scheduled():
     files = open_source(DUMPS, is_wanted, ExitStack(), pytest.fail)
     for program in find_dumps(files, lambda file, why: pytest.fail(str(why))):
         parts = program.read(program.fingerprint())
-        whole = None not in (parts.hlo, parts.buffer_assignment, parts.live_range)
-        if whole and parts.hlo.header["is_scheduled"]:
+        is_complete = None not in (parts.program, parts.assignment, parts.live_ranges)
+        if is_complete and parts.program.header.is_scheduled:
             changelist = int(program.key.compiler) if program.key.compiler else None
             yield program.key, parts, {"platform": program.key.platform, "changelist": changelist}
 
@@ -47,11 +48,11 @@ def as_set(table):
 def test_without_live_ranges_all_figures_are_the_same():
     compared = 0
     for key, parts, names in scheduled():
-        expected = join_parts(WorkedOut.of(parts)).tables
-        bare = Parts(buffer_assignment=parts.buffer_assignment, hlo=parts.hlo)
-        found = work_out(Told(bare, **names))
-        assert found.why_not is None
-        module = join_parts(found)
+        expected = build_module(Derivation(parts, Notes())).tables
+        bare = Parts(parts.assignment, program=parts.program)
+        derivation = derive(bare, **names)
+        assert derivation.notes.why_no_figures is None
+        module = build_module(derivation)
         assert module.header["origin"] == "derived"
         for name in EXACT:
             assert as_set(module.tables[name]) == as_set(expected[name]), (key, name)
@@ -62,9 +63,8 @@ def test_without_live_ranges_all_figures_are_the_same():
 def test_from_text_alone_the_peaks_are_those_of_the_dump():
     compared = 0
     for key, parts, names in scheduled():
-        expected = join_parts(WorkedOut.of(parts)).tables["module_memory"].to_pylist()
-        found = work_out(Told(Parts(hlo=parts.hlo), **names))
-        module = join_parts(found)
+        expected = build_module(Derivation(parts, Notes())).tables["module_memory"].to_pylist()
+        module = build_module(derive(Parts(program=parts.program), **names))
         assert module.header["origin"] == "estimated"
         here = {row["memory_space"]: row for row in module.tables["module_memory"].to_pylist()}
         for row in expected:

@@ -4,20 +4,17 @@ import gzip
 import shutil
 from contextlib import ExitStack
 
-import pyarrow.compute as pc
 import pytest
 
-from memhouse.ingest.join import with_dumped_elements
+from memhouse.ingest.element_names import name_elements
 from memhouse.ingest.readers.hlo_proto import read_hlo_proto
+from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.live_range import read_live_ranges
 from memhouse.ingest.readers.used_values import read_used_values
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.bridge_t import part_as_tables
-from memhouse.xla.columns.parts import Parts
-from memhouse.xla.columns.program import number_program
+from memhouse.xla.parts import Parts
 from tests.support.compact_text import compacted
 from tests.support.dumps import DATA, DUMPS
 from tests.support.joined import joined
@@ -59,17 +56,17 @@ def told(module):
 
 
 def owners(module):
-    """Whose each value is, with the names of instructions in the place of their numbers."""
-    names = module.tables["instructions"]["instruction"]
-    values = module.tables["values"]
+    """The owner of each value, with names of instructions instead of their ids."""
+    names = [*module.rows["instructions"]["instruction"], None]
+    values = module.rows["values"]
     columns = [
-        names.take(values[number].combine_chunks())
+        [names[-1 if row is None else row] for row in values[number]]
         for number in ("instruction_id", "origin_instruction_id")
     ]
     columns += [
         values[name] for name in ("shape_index", "origin_rule", "pass", "role", "size_bytes")
     ]
-    return sorted(map(str, zip(*(column.to_pylist() for column in columns), strict=True)))
+    return sorted(map(str, zip(*columns, strict=True)))
 
 
 def compact_copy(folder, to, endings):
@@ -127,9 +124,10 @@ def test_a_dump_of_new_jax_is_as_its_binary(tmp_path):
         (dump,) = find_dumps(files, lambda file, why: pytest.fail(str(why)))
         text = joined(dump.read(dump.fingerprint()), dump.key)
     (file,) = tmp_path.glob("*.pb")
-    binary = joined(read_hlo_proto(file.read_bytes()), dump.key)
+    program, assignment = read_hlo_proto(file.read_bytes())
+    binary = joined(Parts(assignment, program=program), dump.key)
     assert "#" in next(tmp_path.glob("*after_optimizations.txt")).read_text()
-    assert not pc.any(pc.match_substring(text.tables["instructions"]["instruction"], "#")).as_py()
+    assert not any("#" in name for name in text.rows["instructions"]["instruction"])
     assert text.header["liveness_difference"] is None
     assert text.header["program_id"] == binary.header["program_id"]
     for name in ("instruction", "opcode", "shape"):
@@ -180,10 +178,10 @@ Used values:
     p: 4 bytes
 """
     parts = Parts(
-        used_values=part_as_tables(read_used_values(split_lines(used.encode()))),
-        live_range=part_as_tables(read_live_ranges(split_lines(lives.encode()))),
-        hlo=read_hlo_text(split_lines(hlo.encode())),
+        used_values=read_used_values(split_lines(used.encode())),
+        live_ranges=read_live_ranges(split_lines(lives.encode())),
+        program=read_hlo_text(split_lines(hlo.encode())),
     )
-    found = with_dumped_elements(parts).hlo
-    assert found.instructions["instruction"].to_pylist() == ["p", "early", "a", "b"]
-    assert number_program(found).unread is None
+    name_elements(parts)
+    assert parts.program.names == ["p", "early", "a", "b"]
+    assert parts.program.unread == []

@@ -10,8 +10,7 @@ from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
 from memhouse.xla.agreement import match_live_ranges
-from memhouse.xla.columns.bridge_w import plain_parts
-from memhouse.xla.columns.parts import Parts
+from memhouse.xla.parts import Parts
 from memhouse.xla.program_id import program_id
 
 from ...support.dumps import DUMPS, copy_dump
@@ -180,7 +179,7 @@ def test_calls_in_a_circle_are_no_program():
 @pytest.fixture(scope="module")
 def sample():
     """The program, the assignment and the live ranges by value_id of a sample."""
-    parts = plain_parts(read_whole(CPU))
+    parts = read_whole(CPU)
     return program_of(a_text()), parts.assignment, match_live_ranges(parts)[0]
 
 
@@ -252,10 +251,10 @@ def test_what_is_worked_out_makes_the_same_program_unless_it_is_an_estimate():
     """Allocations of text alone are estimates, so that they are not those of the dump."""
     for sample, pattern in SAMPLES.items():
         whole = read_whole(pattern)
-        bare = Parts(buffer_assignment=whole.buffer_assignment, hlo=whole.hlo)
+        bare = Parts(whole.assignment, program=whole.program)
         dumped, derived, estimated = (
             joined(parts, Key("", "", platform=sample)).header
-            for parts in (whole, bare, Parts(hlo=whole.hlo))
+            for parts in (whole, bare, Parts(program=whole.program))
         )
         origins = [header["origin"] for header in (dumped, derived, estimated)]
         assert origins == ["dumped", "derived", "estimated"]

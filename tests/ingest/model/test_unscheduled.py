@@ -5,10 +5,11 @@ import gzip
 import pytest
 
 import memhouse
-from memhouse.ingest.join import Told, join_parts, work_out
+from memhouse.ingest.derive import derive
+from memhouse.ingest.module_rows import build_module
+from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.xla.columns.bridge_h import read_hlo_text
-from memhouse.xla.columns.parts import Parts
+from memhouse.xla.parts import Parts
 
 from ...support.command import run_memhouse
 from ...support.dumps import DATA, content
@@ -40,9 +41,8 @@ ENTRY %main (p: f32[1024]) -> f32[4] {
 
 def memory(text):
     """The rows of `module_memory`, by space; and the module's times by instruction."""
-    hlo = read_hlo_text(split_lines(text.encode()))
-    found = work_out(Told(Parts(hlo=hlo)))
-    module = join_parts(found)
+    program = read_hlo_text(split_lines(text.encode()))
+    module = build_module(derive(Parts(program=program)))
     instructions = module.tables["instructions"]
     names, times = (instructions[name].to_pylist() for name in ("instruction", "schedule_time"))
     of_space = {row["memory_space"]: row for row in module.tables["module_memory"].to_pylist()}

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from memhouse.ingest.read_program import read_program
-from memhouse.ingest.sources import dump_folder as dumped_texts
+from memhouse.ingest.sources import dump_parts
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 
@@ -40,9 +40,9 @@ def test_without_hlo_text_the_other_files_are_parsed_once(folder, monkeypatch):
     hlo.write_bytes(hlo.read_bytes()[:1000] + b"\n")
     (program,) = programs(folder, None)
     parsed = []
-    split = dumped_texts.split_lines
+    split = dump_parts.split_lines
     monkeypatch.setattr(
-        dumped_texts, "split_lines", lambda text: parsed.append(len(text)) or split(text)
+        dump_parts, "split_lines", lambda text: parsed.append(len(text)) or split(text)
     )
     outcome = read_program(program, known=set())
     assert outcome.status == "partial"

@@ -3,10 +3,10 @@
 import pytest
 
 from memhouse.xla.attribution import Attribution
+from memhouse.xla.complete import match_values
 from memhouse.xla.errors import DumpError
 from memhouse.xla.parts import AssignedValue
 from memhouse.xla.program import NONE
-from memhouse.xla.value_columns import match_values
 
 from .attributed import attribution_of
 
