@@ -158,11 +158,10 @@ def _read_arguments(owned: OwnedValues) -> dict[int, Argument]:
                 int(size) if size else None,
                 container[0] if container else "",
             )
-    containers = (each.container for each in arguments.values() if each.name is not None)
-    first = next(containers, "")
+    named_leaves = [argument for argument in arguments.values() if argument.name is not None]
     for argument in arguments.values():
-        if argument.name is None:
-            argument.container = first
+        if argument.name is None and named_leaves:
+            argument.container = named_leaves[0].container
     return arguments
 
 

@@ -59,18 +59,18 @@ def find_accesses(analysis: Analysis) -> Accesses:
     for value, row in enumerate(flow.row):
         start = max(time[row], analysis.liveness.start[value])
         has_time = time[row] != NONE
-        intervals.append([_repeated(analysis, value, row, start)] if has_time else [])
+        intervals.append([_access_interval(analysis, value, row, start)] if has_time else [])
     last_use = [NONE] * len(flow)
     for value, row in zip(flow.use_value, flow.use_row, strict=True):
         if time[row] != NONE and intervals[value] and program.opcode[row] not in FORWARDING:
-            interval = _repeated(analysis, value, row, time[row])
+            interval = _access_interval(analysis, value, row, time[row])
             intervals[value].append(interval)
             last_use[value] = max(last_use[value], interval[1])
     return Accesses(intervals, last_use)
 
 
-def _repeated(analysis: Analysis, value: int, row: int, time: int) -> Interval:
-    """First and last time of an access by the instruction at `row`.
+def _access_interval(analysis: Analysis, value: int, row: int, time: int) -> Interval:
+    """The first and last time of an access by the instruction at `row`, which runs at `time`.
 
     A loop's body runs in every iteration. If a value comes from outside of the loop, or if the
     loop carries it, an access in the body counts for the whole time of the body. Loops around the
@@ -78,15 +78,15 @@ def _repeated(analysis: Analysis, value: int, row: int, time: int) -> Interval:
     """
     program, schedule, flow = analysis.program, analysis.schedule, analysis.flow
     definition = flow.row[value]
-    computation, home = program.computation[row], program.computation[definition]
-    # The phi of a body's parameter. The result of the loop is a phi of the computation around it.
+    computation, origin = program.computation[row], program.computation[definition]
+    # The loop's result is a phi, too, but of the computation that contains the loop.
     is_carried = flow.is_phi[value] and program.opcode[definition] == "parameter"
-    if computation == home and not is_carried:
+    if computation == origin and not is_carried:
         return time, time
     start = end = time
     while (caller := schedule.caller[computation]) != NONE:
         first, stop = schedule.span_start[computation], schedule.span_end[computation]
-        is_carrier = is_carried and computation == home
+        is_carrier = is_carried and computation == origin
         if first <= schedule.time[definition] < stop and not is_carrier:
             break
         if program.opcode[caller] == "while":
@@ -107,8 +107,8 @@ def longest_idle(intervals: Iterable[Interval], last: int, peak_time: int) -> Id
     """
     longest, at_peak = Idle(last, last, 0), 0
     longest_gap = NONE
-    (_, accessed_until), *later = sorted([*intervals, (last, last)])
-    for start, end in later:
+    (_, accessed_until), *remaining = sorted([*intervals, (last, last)])
+    for start, end in remaining:
         gap = start - accessed_until
         if gap > longest_gap:
             longest_gap = gap

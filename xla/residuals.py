@@ -31,7 +31,7 @@ class Residual(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A value that is a copy or a slice of another one with the same owner."""
+    """A value that is a copy or a slice of a source value with the same owner."""
 
     part: int
     source: int
@@ -44,31 +44,36 @@ def find_residuals(owned: OwnedValues) -> tuple[list[int], list[Residual]]:
     a slice of the other. Each memory space has its own residuals.
 
     Returns:
-        By value, the number of its residual, or NONE; and the residuals, the largest first.
+        By value, the index of its residual, or NONE; and the residuals, the largest first.
     """
     alias_set, sizes = owned.analysis.liveness.alias_set, owned.values.bytes
     is_forward = _forward_values(owned)
     reads = [read for read in owned.reads if is_forward[read.value]]
     parts = _find_parts(owned)
-    saved = _saved_sets(owned, reads, parts)
-    tensor = _connected_sets(alias_set, parts)
-    members: dict[tuple[int, int], list[int]] = defaultdict(list)
+    saved_sets = _saved_sets(owned, reads, parts)
+    tensor_of = _connect_sets(alias_set, parts)
+    # By tensor and memory space.
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
     for value, array in enumerate(owned.values.array):
-        if array is not None and is_forward[value] and alias_set[value] in saved:
-            members[tensor[value], array.memory_space].append(value)
-    readers = _first_readers(owned, reads, tensor)
+        if array is not None and is_forward[value] and alias_set[value] in saved_sets:
+            groups[tensor_of[value], array.memory_space].append(value)
+    largest_first = sorted(
+        # Of equally large values, the first one is the residual's.
+        (min((-sizes[value], value) for value in group), tensor, group)
+        for (tensor, _), group in groups.items()
+    )
+    readers = _first_readers(owned, reads, tensor_of)
     residual_of, residuals = [NONE] * len(alias_set), list[Residual]()
-    largest = {key: max(group, key=sizes.__getitem__) for key, group in members.items()}
-    for key in sorted(members, key=lambda key: (-sizes[largest[key]], largest[key])):
-        for value in members[key]:
+    for (_, largest), tensor, group in largest_first:
+        for value in group:
             residual_of[value] = len(residuals)
-        value, (number, _) = largest[key], key
-        residuals.append(Residual(value, _count_layers(owned, value), readers.get(number, NONE)))
+        layers = _count_layers(owned, largest)
+        residuals.append(Residual(largest, layers, readers.get(tensor, NONE)))
     return residual_of, residuals
 
 
 def _forward_values(owned: OwnedValues) -> list[bool]:
-    """By value, whether it is an array with a time, in an alias set that is of the forward pass.
+    """By value, whether it is an array with a time, in an alias set of the forward pass.
 
     The pass of an alias set is that of its largest value. Values inside of reducers have no time.
     """
@@ -132,8 +137,8 @@ def _find_parts(owned: OwnedValues) -> list[_Part]:
     return parts
 
 
-def _connected_sets(alias_set: list[int], parts: Iterable[_Part]) -> list[int]:
-    """By value, one of the alias sets that are connected by parts (union-find)."""
+def _connect_sets(alias_set: list[int], parts: Iterable[_Part]) -> list[int]:
+    """By value, a common id of the alias sets that parts connect with its own (union-find)."""
     parent = list(range(len(alias_set)))
 
     def find(number: int) -> int:
@@ -147,7 +152,7 @@ def _connected_sets(alias_set: list[int], parts: Iterable[_Part]) -> list[int]:
     return [find(number) for number in alias_set]
 
 
-def _first_readers(owned: OwnedValues, reads: list[Read], tensor: list[int]) -> dict[int, int]:
+def _first_readers(owned: OwnedValues, reads: list[Read], tensor_of: list[int]) -> dict[int, int]:
     """By tensor, the first instruction of the backward pass that reads it.
 
     A slice that a scan takes out of a stack does not count, because it only moves a layer. Of
@@ -157,12 +162,12 @@ def _first_readers(owned: OwnedValues, reads: list[Read], tensor: list[int]) -> 
     first: dict[int, Read] = {}
     for read in reads:
         if read.pass_ in _LATER and not owned.named.op_name[read.reader].is_slice:
-            best = first.setdefault(tensor[read.value], read)
+            best = first.setdefault(tensor_of[read.value], read)
             if (time[read.user], -alias_set[read.value]) <= (
                 time[best.user],
                 -alias_set[best.value],
             ):
-                first[tensor[read.value]] = read
+                first[tensor_of[read.value]] = read
     return {number: read.reader for number, read in first.items()}
 
 

@@ -1,4 +1,4 @@
-"""A module's traits: the facts that explain a change between two programs.
+"""Traits of a module: facts that explain the change between two programs.
 
 `schema/causes` reads them by these names:
 
@@ -11,7 +11,7 @@
   get-tuple-elements. Under the empty name: of all operations
 - clones: the instructions that XLA made to compute something again
 - loops: the loops that the framework wrote, but for those that make random bits
-- computed: by element type, the bytes of what is computed; product: by element type, the
+- computed: by element type, the bytes that instructions compute; product: by element type, the
   matrix products and convolutions of the forward pass
 - random: by source line, the instructions that make random bits, such as dropout's
 - peak_at: the source line or operation that runs at the main memory's peak, with the amount 1
@@ -46,7 +46,6 @@ _MOVING = """
 _MOVES: Final = frozenset(_MOVING.split())
 # Parts of the scopes and operations that make random bits.
 _RANDOM: Final = re.compile("random_bits|threefry|rng_bit_generator|random_gamma|_bernoulli")
-_PRODUCTS: Final = frozenset({"dot", "convolution", "custom-call"})
 # A layout follows an array's dimensions; tuples contain comments such as `/*index=5*/`.
 _LAYOUT: Final = re.compile(r"\{[^{}]*\}|/\*index=\d+\*/")
 # Only the largest source lines have a row each, if they have at least this share of the total.
@@ -79,35 +78,42 @@ def find_traits(
         peak_instruction_id: the row of the instruction that runs at the main memory's peak, or
             an id beyond the program's rows if the HLO text lacks it; None if unknown.
     """
-    program = attribution.analysis.program
-    is_random = _random_instructions(attribution)
-    random_rows = [row for row, is_random_row in enumerate(is_random) if is_random_row]
-    random_lines = Counter(_label(attribution, lines, row) for row in random_rows)
-    traits = [
-        *_rows("operation", Counter(program.opcode)),
-        *_hashes(program, times),
-        *_rematerialisation(attribution),
-        Trait("loops", "", _count_loops(attribution, is_random)),
-        *_sorted_rows("product", _count_products(attribution)),
-        *_rows("random", _largest(random_lines)),
-        *_sorted_rows("computed", _computed_bytes(program, values)),
+    program, passes = attribution.analysis.program, attribution.passes
+    operations = _operations(attribution)
+    random_rows = _random_rows(attribution)
+    # Newer XLA prints get-tuple-elements within operands, without their names.
+    rows = [row for row, opcode in enumerate(program.opcode) if opcode != "get-tuple-element"]
+    forward = [row for row in rows if passes.by_row[row] == FORWARD]
+    recomputed = [
+        row for row in rows if passes.by_row[row] == REMATERIALISED and not passes.is_clone[row]
     ]
+    loops = [
+        row
+        for row in rows
+        if program.opcode[row] == "while" and (operations[row] or "").startswith("while")
+    ]
+    amounts: dict[str, dict[str, int]] = {
+        "operation": Counter(program.opcode),
+        **_hashes(program, times),
+        "clones": {"": sum(passes.is_clone)},
+        "forward": _count_costly(operations, forward),
+        "recomputed": _count_costly(operations, recomputed),
+        "loops": {"": len(set(loops) - random_rows)},
+        "product": _count_products(program, operations, forward),
+        "random": _largest(Counter(_label(attribution, lines, row) for row in random_rows)),
+        "computed": _computed_bytes(program, values),
+    }
     if peak_instruction_id is not None:
-        is_known = peak_instruction_id < len(program)
-        label = _label(attribution, lines, peak_instruction_id) if is_known else "(not known)"
-        traits.append(Trait("peak_at", label, 1))
-    return [trait for trait in traits if trait.amount]
+        amounts["peak_at"] = {_label(attribution, lines, peak_instruction_id): 1}
+    return [
+        Trait(trait, name, amount)
+        for trait, by_name in amounts.items()
+        for name, amount in by_name.items()
+        if amount
+    ]
 
 
-def _rows(trait: str, amounts: dict[str, int]) -> list[Trait]:
-    return [Trait(trait, name, amount) for name, amount in amounts.items()]
-
-
-def _sorted_rows(trait: str, amounts: dict[str, int]) -> list[Trait]:
-    return [Trait(trait, name, amounts[name]) for name in sorted(amounts)]
-
-
-def _hashes(program: Program, times: Sequence[int] | None) -> list[Trait]:
+def _hashes(program: Program, times: Sequence[int] | None) -> dict[str, dict[str, int]]:
     """Hashes of the opcodes and shapes of all instructions and of the collectives."""
     kinds, kinds_with_layout, collectives = Counter[str](), Counter[str](), Counter[str]()
     kind_of: dict[tuple[str, str], str] = {}
@@ -119,18 +125,14 @@ def _hashes(program: Program, times: Sequence[int] | None) -> list[Trait]:
             kinds_with_layout[f"{opcode} {shape}"] += count
             if opcode in COLLECTIVES:
                 collectives[kind] += count
-    traits = [
-        Trait("program_shapes", "", _hash64(kinds)),
-        Trait("program_layouts", "", _hash64(kinds_with_layout)),
-    ]
+    hashes = {"program_shapes": _hash64(kinds), "program_layouts": _hash64(kinds_with_layout)}
     # Without live ranges and a scheduled text the order is not known.
     if times is not None:
         timed = [(time, row) for row, time in enumerate(times[: len(program)]) if time != NONE]
         order = (kind_of.get((program.opcode[row], program.shape[row])) for _, row in sorted(timed))
-        ordered = [kind for kind in order if kind is not None]
-        traits.append(Trait("program_order", "", _hash64(kinds, ordered)))
-    traits.append(Trait("collectives", "", _hash64(collectives)))
-    return traits
+        hashes["program_order"] = _hash64(kinds, [kind for kind in order if kind is not None])
+    hashes["collectives"] = _hash64(collectives)
+    return {trait: {"": hash64} for trait, hash64 in hashes.items()}
 
 
 def _hash64(kinds: Counter[str], ordered: Sequence[str] | None = None) -> int:
@@ -142,93 +144,65 @@ def _hash64(kinds: Counter[str], ordered: Sequence[str] | None = None) -> int:
     """
     distinct = sorted(kinds)
     number = {kind: index for index, kind in enumerate(distinct)}
-    numbers = [number[kind] for kind in ordered or sorted(kinds.elements())]
+    ordered = sorted(kinds.elements()) if ordered is None else ordered
+    numbers = [number[kind] for kind in ordered]
     content = "\0".join(distinct).encode(errors="surrogateescape")
     content += struct.pack(f"<{len(numbers)}q", *numbers)
     return int.from_bytes(blake2b(content, digest_size=8).digest(), "big") >> 1
 
 
-def _rematerialisation(attribution: Attribution) -> list[Trait]:
-    """The numbers of instructions that JAX and XLA compute again, and of the forward pass."""
-    passes = attribution.passes
-    # Newer XLA prints get-tuple-elements within operands, without their names.
-    rows = [
-        row
-        for row, opcode in enumerate(attribution.analysis.program.opcode)
-        if opcode != "get-tuple-element" and attribution.scopes.scope_id[row] != NONE
-    ]
-    forward = [row for row in rows if passes.by_row[row] == FORWARD]
-    recomputed = [
-        row for row in rows if passes.by_row[row] == REMATERIALISED and not passes.is_clone[row]
-    ]
-    return [
-        Trait("clones", "", sum(passes.is_clone)),
-        *_rows("forward", _count_costly(attribution, forward)),
-        *_rows("recomputed", _count_costly(attribution, recomputed)),
-    ]
+def _operations(attribution: Attribution) -> list[str | None]:
+    """By row, the operation in the instruction's op_name; None if that has no path."""
+    scopes = attribution.scopes
+    by_scope = [*(scope.operation for scope in scopes.rows), None]
+    # The last entry is that of NONE.
+    return [by_scope[scope] for scope in scopes.scope_id]
 
 
-def _count_costly(attribution: Attribution, rows: list[int]) -> dict[str, int]:
+def _count_costly(operations: list[str | None], rows: Iterable[int]) -> dict[str, int]:
     """The number of these instructions, under the empty name, and of each costly operation."""
     counts = dict.fromkeys(("", *_COSTLY), 0)
-    counts[""] = len(rows)
-    for scope, count in Counter(attribution.scopes.scope_id[row] for row in rows).items():
-        operation = attribution.scopes.rows[scope].operation
-        name = next((name for name in _COSTLY if operation.startswith(name)), None)
-        if name is not None:
-            counts[name] += count
+    for operation, count in Counter(operations[row] for row in rows).items():
+        if operation is not None:
+            counts[""] += count
+            name = next((name for name in _COSTLY if operation.startswith(name)), "")
+            if name:
+                counts[name] += count
     return counts
 
 
-def _operation(attribution: Attribution, row: int) -> str:
-    """The operation in an instruction's op_name; empty without one."""
-    scope = attribution.scopes.scope_id[row]
-    return attribution.scopes.rows[scope].operation if scope != NONE else ""
-
-
-def _count_loops(attribution: Attribution, is_random: list[bool]) -> int:
-    """The number of loops that the framework wrote, but for those that make random bits."""
-    return sum(
-        opcode == "while"
-        and not is_random[row]
-        and _operation(attribution, row).startswith("while")
-        for row, opcode in enumerate(attribution.analysis.program.opcode)
-    )
-
-
-def _count_products(attribution: Attribution) -> Counter[str]:
-    """By element type, the matrix products and convolutions of the forward pass."""
-    program, passes = attribution.analysis.program, attribution.passes.by_row
+def _count_products(
+    program: Program, operations: list[str | None], rows: Iterable[int]
+) -> dict[str, int]:
+    """By element type, the matrix products and convolutions among these instructions."""
     products: Counter[str] = Counter()
-    for row, opcode in enumerate(program.opcode):
-        if opcode not in _PRODUCTS or passes[row] != FORWARD:
-            continue
-        if _operation(attribution, row).startswith(("dot_general", "conv_general")):
+    for row in rows:
+        is_product = (operations[row] or "").startswith(("dot_general", "conv_general"))
+        if is_product and program.opcode[row] in ("dot", "convolution", "custom-call"):
             # The first element of a tuple with the kernel's workspace is the product.
             products[program.shape[row].lstrip("(").split("[")[0]] += 1
-    return products
+    return dict(sorted(products.items()))
 
 
-def _random_instructions(attribution: Attribution) -> list[bool]:
-    """By row, whether the instruction makes random bits, by its operation or a scope around it."""
-    is_random_scope = [
-        bool(_RANDOM.search(f"{scope.scope}/{scope.operation}"))
-        for scope in attribution.scopes.rows
-    ]
-    return [
-        opcode in ("rng", "rng-bit-generator") or (scope != NONE and is_random_scope[scope])
-        for opcode, scope in zip(
-            attribution.analysis.program.opcode, attribution.scopes.scope_id, strict=True
-        )
-    ]
+def _random_rows(attribution: Attribution) -> set[int]:
+    """The instructions that make random bits, by their operation or a scope around it."""
+    scopes = attribution.scopes
+    is_random = [bool(_RANDOM.search(f"{row.scope}/{row.operation}")) for row in scopes.rows]
+    return {
+        row
+        for row, opcode in enumerate(attribution.analysis.program.opcode)
+        if opcode in ("rng", "rng-bit-generator")
+        or (scopes.scope_id[row] != NONE and is_random[scopes.scope_id[row]])
+    }
 
 
 def _label(attribution: Attribution, lines: Sequence[str | None], row: int) -> str:
     """The source line of an instruction, otherwise its operation, otherwise its opcode."""
-    scope = attribution.scopes.scope_id[row]
-    if scope == NONE:
-        return lines[row] or attribution.analysis.program.opcode[row]
-    return lines[row] or attribution.scopes.rows[scope].operation
+    program, scopes = attribution.analysis.program, attribution.scopes
+    if row >= len(program):
+        return "(not known)"
+    scope = scopes.scope_id[row]
+    return lines[row] or (program.opcode[row] if scope == NONE else scopes.rows[scope].operation)
 
 
 def _largest(amounts: Counter[str]) -> dict[str, int]:
@@ -238,11 +212,11 @@ def _largest(amounts: Counter[str]) -> dict[str, int]:
     return {name: amounts[name] for name in order if amounts[name] >= min_amount}
 
 
-def _computed_bytes(program: Program, values: Iterable[AssignedValue]) -> Counter[str]:
+def _computed_bytes(program: Program, values: Iterable[AssignedValue]) -> dict[str, int]:
     """By element type, the bytes that instructions compute, without copies."""
     computed: Counter[str] = Counter()
     for value in values:
         row = program.row_of.get(value.instruction, NONE)
         if row != NONE and program.opcode[row] not in _MOVES and value.element_type is not None:
             computed[value.element_type] += value.logical_bytes or 0
-    return computed
+    return dict(sorted(computed.items()))
