@@ -3,31 +3,26 @@
 To order a program takes longer than to read it: 0.06 ms per scheduled instruction.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 from ..schema.stores.duckdb import Store
 from ..xla.errors import DumpError
 from ..xla.order import MAX_INSTRUCTIONS, order_instructions
 from ..xla.order_buffers import OrderedValue
-from ..xla.program import NONE, Program
+from ..xla.program import NONE
 from ..xla.stored_program import program_from_rows
-from .rows import Columns, Module, Rows
+from .rows import Module, Rows
 
 # The modules that could have the metrics, and lack them.
 _LACKING = f"""SELECT module_id FROM modules INNER JOIN module_memory USING (module_id)
     WHERE memory_space = 0 AND temp_bytes > 0 AND grade = 0
         AND schedule_length <= {MAX_INSTRUCTIONS} AND order_bytes IS NULL"""
 _NEEDED = frozenset(
-    {
-        "instructions",
-        "values",
-        "uses",
-        "live_ranges",
-        "allocations",
-        "module_memory",
-        "computations",
-    }
+    {"instructions", "computations", "values", "uses"}
+    | {"live_ranges", "allocations", "module_memory"}
 )
+# Device memory, or the host's on CPU.
+_MAIN_MEMORY = 0
 
 
 def modules_without_orders(store: Store) -> frozenset[int]:
@@ -37,8 +32,7 @@ def modules_without_orders(store: Store) -> frozenset[int]:
 
 def add_orders(module: Module, platform: str | None) -> None:
     """Set order_bytes and order_bound_bytes of the main memory, where they can be known."""
-    rows = module.rows
-    length = module.header.get("schedule_length")
+    rows, length = module.rows, module.header.get("schedule_length")
     if (
         module.header.get("grade") != 0
         or not isinstance(length, int)
@@ -48,47 +42,58 @@ def add_orders(module: Module, platform: str | None) -> None:
     ):
         return
     memory = rows["module_memory"]
-    live = dict(zip(memory["memory_space"], memory["live_bound_bytes"], strict=True)).get(0)
-    is_temp = _main_allocations(rows["allocations"])
+    spaces = memory["memory_space"]
+    live_bytes = dict(zip(spaces, memory["live_bound_bytes"], strict=True)).get(_MAIN_MEMORY)
+    is_temp = _main_allocations(rows)
     # Without live bytes the parts contradict each other.
-    if not any(is_temp.values()) or live is None:
+    if live_bytes is None or not any(is_temp.values()):
         return
-    program = _program(module)
-    values = list(_ordered_values(rows, is_temp))
+    try:
+        alias = module.header.get("input_output_alias")
+        program = program_from_rows(rows, None if alias is None else str(alias))
+    except DumpError:
+        return
+    values = _ordered_values(rows, is_temp)
     uses = list(zip(rows["uses"]["value_id"], rows["uses"]["instruction_id"], strict=True))
-    if program is None or any(value.row >= len(program) for value in values):
-        return
-    if any(row >= len(program) for _, row in uses):
+    accesses = (*(value.row for value in values), *(row for _, row in uses))
+    if max(accesses, default=0) >= len(program):
         return
     times = rows["instructions"]["schedule_time"][: len(program)]
-    times = [NONE if time is None else time for time in times]
-    ordering = order_instructions(program, times, values, uses, 0, platform)
+    ordering = order_instructions(
+        program,
+        [NONE if time is None else time for time in times],
+        values,
+        uses,
+        _MAIN_MEMORY,
+        platform,
+    )
     metrics = {
         "order_bytes": ordering.now_bytes - ordering.best_bytes,
         # If more is counted than is live, XLA alone knows which values share memory.
-        "order_bound_bytes": ordering.bound_bytes if ordering.now_bytes <= live else None,
+        "order_bound_bytes": ordering.bound_bytes if ordering.now_bytes <= live_bytes else None,
     }
     for name, metric in metrics.items():
-        memory[name] = [metric if space == 0 else None for space in memory["memory_space"]]
+        memory[name] = [metric if space == _MAIN_MEMORY else None for space in spaces]
 
 
-def _main_allocations(allocations: Columns) -> dict[int, bool]:
-    """By allocation in the main memory that is not thread-local, whether it is a temp."""
+def _main_allocations(rows: Rows) -> dict[int, bool]:
+    """Whether each allocation in the main memory is a temp; without thread-local ones."""
     columns = ("allocation_index", "memory_space", "is_temp", "is_thread_local")
     return {
-        index: is_temp
-        for index, space, is_temp, is_thread_local in zip(
-            *(allocations[name] for name in columns), strict=True
+        allocation: is_temp
+        for allocation, space, is_temp, is_thread_local in zip(
+            *(rows["allocations"][name] for name in columns), strict=True
         )
-        if space == 0 and not is_thread_local
+        if space == _MAIN_MEMORY and not is_thread_local
     }
 
 
-def _ordered_values(rows: Rows, is_temp: dict[int, bool]) -> Iterator[OrderedValue]:
-    """The values, with their places in the main memory."""
+def _ordered_values(rows: Rows, is_temp: Mapping[int, bool]) -> list[OrderedValue]:
+    """The values, with their places in the main memory if they have a live range."""
     live = set(rows["live_ranges"]["value_id"])
-    columns = ["value_id", "instruction_id", "alias_set", "memory_space", "size_bytes"]
-    columns += ["allocation_index", "offset_bytes"]
+    columns = ("value_id", "instruction_id", "alias_set", "memory_space", "size_bytes")
+    columns += ("allocation_index", "offset_bytes")
+    values = []
     for value_id, row, alias_set, space, size, allocation, offset in zip(
         *(rows["values"][name] for name in columns), strict=True
     ):
@@ -99,25 +104,5 @@ def _ordered_values(rows: Rows, is_temp: dict[int, bool]) -> Iterator[OrderedVal
             value = value._replace(
                 allocation=allocation, offset_bytes=offset, is_temp=is_temp[allocation]
             )
-        yield value
-
-
-def _program(module: Module) -> Program | None:
-    """The program of a module; None if its rows make none."""
-    rows = module.rows
-    computations = rows["computations"]
-    entry = computations["computation"][computations["is_entry"].index(True)]
-    alias = module.header.get("input_output_alias")
-    try:
-        return program_from_rows(
-            rows["instructions"],
-            rows.get("operands", {"instruction_id": [], "operand_instruction_id": []}),
-            rows.get("calls", {"instruction_id": [], "attribute": [], "computation": []}),
-            rows.get(
-                "control_dependencies", {"instruction_id": [], "predecessor_instruction_id": []}
-            ),
-            entry,
-            None if alias is None else str(alias),
-        )
-    except DumpError:
-        return None
+        values.append(value)
+    return values

@@ -1,116 +1,98 @@
-"""A program rebuilt from its rows in the warehouse."""
+"""A program from its rows in the warehouse."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .aliases import parse_aliases
 from .errors import DumpError
-from .program import NONE, Header, Metadata, Program
+from .program import NONE, Program, attribute_values
 
 # By column, an entry a row.
 Columns = Mapping[str, Sequence[Any]]
-_ALIASING = "output_to_operand_aliasing={"
+
+_ALIASING = "output_to_operand_aliasing"
 
 
-def program_from_rows(
-    instructions: Columns,
-    operands: Columns,
-    calls: Columns,
-    control_dependencies: Columns,
-    entry: str,
-    input_output_alias: str | None,
-) -> Program:
-    """The program whose rows these are, each relation in the order of its key.
+def program_from_rows(rows: Mapping[str, Columns], input_output_alias: str | None) -> Program:
+    """The program that a module's rows describe; its lines count the instructions from 1.
 
-    The lines of the instructions count from 1. Instructions that no text defines are left out.
+    Args:
+        rows: by relation, in the order of their keys: instructions, of which those without a
+            computation are not in the HLO text, computations, operands, calls and
+            control_dependencies. The last three may lack.
 
-    Raises DumpError if the rows make no program.
+    Raises:
+        DumpError: The rows describe no program.
     """
     program = Program()
-    program.header = Header(is_scheduled=True)
-    operand_rows = _operands_by_row(operands, len(instructions["instruction"]))
+    program.aliases = parse_aliases(input_output_alias or "")
+    operands: dict[int, list[int]] = defaultdict(list)
+    for row, operand in _zipped(rows, "operands", "instruction_id", "operand_instruction_id"):
+        if operand >= row:
+            raise DumpError("an operand is not defined before its user", row + 1)
+        operands[row].append(operand)
+    try:
+        computations = _add_instructions(program, rows, operands)
+        calls = _zipped(rows, "calls", "instruction_id", "attribute", "computation")
+        for row, attribute, name in calls:
+            program.calls.setdefault(row, []).append((attribute, computations[name]))
+        for name, is_entry in _zipped(rows, "computations", "computation", "is_entry"):
+            if is_entry:
+                program.entry = computations[name]
+    except KeyError as error:
+        raise DumpError(f"computation {error} is not in the text") from None
+    names = ("instruction_id", "predecessor_instruction_id")
+    for row, predecessor in _zipped(rows, "control_dependencies", *names):
+        program.control_predecessors.setdefault(row, []).append(predecessor)
+    if max((*operands, *program.calls), default=NONE) >= len(program):
+        raise DumpError("a caller is not in the text")
+    return program
+
+
+def _add_instructions(
+    program: Program, rows: Mapping[str, Columns], operands: Mapping[int, Sequence[int]]
+) -> dict[str, int]:
+    """Add the instructions and their computations. Returns the computations' numbers by name."""
     computations: dict[str, int] = {}
-    for row, computation in enumerate(instructions["computation"]):
+    columns = ("instruction", "opcode", "shape", "computation", "parameter_number", "tuple_index")
+    for row, (name, opcode, shape, computation, parameter_number, tuple_index) in enumerate(
+        _zipped(rows, "instructions", *columns)
+    ):
         if computation is None:
             break
         if computation not in computations:
             computations[computation] = program.add_computation(computation)
-        _add_instruction(program, instructions, row, tuple(operand_rows[row]))
-    program.entry = computations.get(entry, NONE)
-    if program.entry == NONE:
-        raise DumpError(f"computation {entry} is not in the text")
-    program.check_computations()
-    for row, attribute, name in zip(
-        calls["instruction_id"], calls["attribute"], calls["computation"], strict=True
-    ):
-        if row >= len(program) or name not in computations:
-            raise DumpError("a caller or its computation is not in the text")
-        program.calls.setdefault(row, []).append((attribute, computations[name]))
-    for row, predecessor in zip(
-        control_dependencies["instruction_id"],
-        control_dependencies["predecessor_instruction_id"],
-        strict=True,
-    ):
-        program.control_predecessors.setdefault(row, []).append(predecessor)
-    program.aliases = parse_aliases(input_output_alias) if input_output_alias else []
-    return program
-
-
-def _add_instruction(
-    program: Program, instructions: Columns, row: int, operands: tuple[int, ...]
-) -> None:
-    """Append one row. Raises DumpError for an operand that is not defined before it."""
-    if any(operand >= row for operand in operands):
-        raise DumpError("an operand is not defined before its user", row + 1)
-    number, index = instructions["parameter_number"][row], instructions["tuple_index"][row]
-    program.add_instruction(
-        instructions["instruction"][row],
-        instructions["opcode"][row],
-        instructions["shape"][row],
-        operands,
-        row + 1,
-        metadata=Metadata(op_name=_cell(instructions, "op_name", row)),
-        parameter_number=NONE if number is None else number,
-        tuple_index=NONE if index is None else index,
-    )
-    if instructions["is_root"][row]:
+        program.add_instruction(
+            name,
+            opcode,
+            shape,
+            tuple(operands.get(row, ())),
+            row + 1,
+            parameter_number=NONE if parameter_number is None else parameter_number,
+            tuple_index=NONE if tuple_index is None else tuple_index,
+        )
+        # Without a marked root, the last instruction is the root.
         program.root[-1] = row
-    attributes = _cell(instructions, "attributes", row)
-    if attributes is not None:
-        program.attributes[row] = attributes
-        if _ALIASING in attributes:
-            start = attributes.index(_ALIASING) + len(_ALIASING)
-            # The pairs are in braces themselves: `{0}: (1, {}), {1}: (2, {})}`.
-            text = _up_to_closing_brace(attributes[start:])
-            program.operand_aliasing[row] = parse_aliases(text)
-    for name, column in (
-        ("fusion_kind", program.fusion_kind),
-        ("custom_call_target", program.custom_call_target),
+    columns = ("is_root", "attributes", "fusion_kind", "custom_call_target")
+    for row, (is_root, attributes, fusion_kind, target) in enumerate(
+        _zipped(rows, "instructions", *columns)
     ):
-        value = _cell(instructions, name, row)
-        if value is not None:
-            column[row] = value
+        if is_root:
+            program.root[program.computation[row]] = row
+        if attributes is not None:
+            program.attributes[row] = attributes
+            if _ALIASING in attributes:
+                aliasing = attribute_values(attributes)[_ALIASING]
+                program.operand_aliasing[row] = parse_aliases(aliasing[1:-1])
+        if fusion_kind is not None:
+            program.fusion_kind[row] = fusion_kind
+        if target is not None:
+            program.custom_call_target[row] = target
+    return computations
 
 
-def _up_to_closing_brace(text: str) -> str:
-    """The text before the brace that closes one which was opened before it."""
-    depth = 1
-    for position, letter in enumerate(text):
-        depth += (letter == "{") - (letter == "}")
-        if depth == 0:
-            return text[:position]
-    raise DumpError("the braces of an aliasing attribute do not close")
-
-
-def _cell(columns: Columns, name: str, row: int) -> Any:
-    return columns[name][row] if name in columns else None
-
-
-def _operands_by_row(operands: Columns, count: int) -> list[list[int]]:
-    """The rows of each instruction's operands, by number."""
-    by_row: list[list[int]] = [[] for _ in range(count)]
-    for row, operand in zip(
-        operands["instruction_id"], operands["operand_instruction_id"], strict=True
-    ):
-        by_row[row].append(operand)
-    return by_row
+def _zipped(rows: Mapping[str, Columns], relation: str, *names: str) -> list[tuple[Any, ...]]:
+    """The rows of a relation, with these columns; none without the relation."""
+    columns = rows.get(relation)
+    return [] if columns is None else list(zip(*map(columns.__getitem__, names), strict=True))

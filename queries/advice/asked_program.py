@@ -1,7 +1,6 @@
 """A program of the warehouse as `advise` asks it, and its memory replayed with changes."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from sys import intern
@@ -12,45 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.stores.duckdb import Store
-from ...xla.columns.program import (
-    Codes,
-    Ints,
-    NumberedProgram,
-    Slots,
-    lay_slots,
-    program_of_rows,
-)
-from ...xla.columns.runs import starts_of
 from ...xla.occupancy import Changes, Extent, occupied_changes, sum_changes
+from ...xla.program import Program as Hlo
 from ..catalogue import statement
+from .flow import Ints
+from .graph import Graph
+from .stored_program import stored_program
 
 _Result = TypeVar("_Result")
-
-# The program of a stored module, as ingest had it when it worked out liveness and owners.
-
-
-def stored_program(store: Store, module_id: int) -> NumberedProgram | None:
-    """The program of a module; its lines count the instructions.
-
-    None without HLO text, and of a module that a memhouse before schema version 3 stored: its dump
-    must be ingested again. Raises DumpError if the rows make no program.
-    """
-    instructions = store.rows(statement("program.instructions"), [module_id])
-    if not len(instructions) or instructions["is_root"].null_count:
-        return None
-    (header,) = store.rows(statement("program.header"), [module_id]).to_pylist()
-    return program_of_rows(
-        instructions,
-        header["entry"],
-        store.rows(statement("program.operands"), [module_id]),
-        store.rows(
-            "SELECT instruction_id, attribute, computation FROM calls WHERE module_id = $1",
-            [module_id],
-        ),
-        store.rows("SELECT * FROM control_dependencies WHERE module_id = $1", [module_id]),
-        header["input_output_alias"],
-    )
-
 
 # Where and when the values of a memory space stand: what a replay starts from.
 
@@ -126,139 +94,6 @@ def rows_with(ordered: Ints, value: int) -> slice:
     """The rows of a value in a column that is in order."""
     first, last = np.searchsorted(ordered, [value, value + 1]).tolist()
     return slice(first, last)
-
-
-# Where an array stands: a slot of the program, which is a part of what an instruction gives.
-Place = int
-
-
-# A program as lists, for rules that walk from instruction to instruction.
-
-# They name the computation that a fusion or a call runs.
-_BODY = ("calls", "to_apply")
-
-
-@dataclass(frozen=True)
-class Graph:
-    """Lists by instruction_id, which counts from 0; computations are numbers too."""
-
-    program: NumberedProgram
-
-    @cached_property
-    def opcode(self) -> list[str]:
-        """What each instruction does."""
-        return _texts(self.program.opcode)
-
-    @cached_property
-    def shape(self) -> list[str]:
-        """What each instruction gives, with layout."""
-        return _texts(self.program.shape)
-
-    @cached_property
-    def slots(self) -> Slots:
-        """The parts of what each instruction gives, the whole first. Raises DumpError."""
-        return lay_slots(self.program, np.ones(len(self.program), bool))
-
-    @cached_property
-    def whole(self) -> Sequence[Place]:
-        """What each instruction gives, as a place."""
-        return packed(self.slots.start)
-
-    @cached_property
-    def instruction(self) -> Sequence[int]:
-        """The instruction of each place."""
-        return packed(self.slots.instruction)
-
-    def places(self, instructions: Sequence[int], indices: Sequence[str]) -> list[Place]:
-        """The places of parts of instructions, such as `{0,1}`."""
-        texts = pa.array(indices, pa.large_string())
-        places: list[Place] = self.slots.named(np.array(instructions, np.int64), texts).tolist()
-        return places
-
-    def opcode_at(self, place: Place) -> str:
-        """What the instruction of a place does."""
-        return self.opcode[self.instruction[place]]
-
-    @cached_property
-    def computation(self) -> Sequence[int]:
-        """Where each instruction stands."""
-        return packed(self.program.computation)
-
-    @cached_property
-    def operands(self) -> "Lists":
-        """What each instruction reads, in order."""
-        return Lists(packed(self.program.operand_start), packed(self.program.operands))
-
-    @cached_property
-    def users(self) -> "Lists":
-        """What reads each instruction; an instruction that reads it twice stands twice."""
-        order = np.argsort(self.program.operands, kind="stable")
-        counts = np.bincount(self.program.operands, minlength=len(self.program))
-        return Lists(packed(starts_of(counts)), packed(self.program.operand_row[order]))
-
-    @cached_property
-    def called(self) -> dict[int, dict[str, list[int]]]:
-        """The computations that an instruction calls, by the attribute that names them."""
-        called: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        program = self.program
-        rows, computations = program.call_row.tolist(), program.call_computation.tolist()
-        for row, attribute, computation in zip(
-            rows, _texts(program.call_attribute), computations, strict=True
-        ):
-            called[row][attribute].append(computation)
-        return called
-
-    def root(self, computation: int) -> int:
-        """The instruction that gives a computation's result."""
-        return int(self.program.root[computation])
-
-    def parameters(self, computation: int) -> list[int]:
-        """The parameters of a computation, by their numbers."""
-        start, stop = self.program.parameter_start[computation : computation + 2]
-        parameters: list[int] = self.program.parameters[start:stop].tolist()
-        return parameters
-
-    def body(self, caller: int) -> int:
-        """The computation that a fusion or a call runs."""
-        found = self._bodies.get(caller)
-        if found is None:
-            (found,) = self.program.callee(np.array([caller]), *_BODY).tolist()
-        return found
-
-    @cached_property
-    def _bodies(self) -> dict[int, int]:
-        named = self.program.call_attribute.is_one_of(*_BODY)
-        rows, computations = self.program.call_row[named], self.program.call_computation[named]
-        return dict(zip(rows.tolist(), computations.tolist(), strict=True))
-
-    def readers(self, instruction: int) -> Iterator[tuple[int, int]]:
-        """What reads an instruction, and as which operand."""
-        for user in dict.fromkeys(self.users[instruction]):
-            for number, operand in enumerate(self.operands[user]):
-                if operand == instruction:
-                    yield user, number
-
-
-@dataclass(frozen=True)
-class Lists:
-    """A list for each instruction or place, one behind the other: many are made faster so."""
-
-    starts: "memoryview[int]"
-    values: "memoryview[int]"
-
-    def __getitem__(self, number: int) -> list[int]:
-        return self.values[self.starts[number] : self.starts[number + 1]].tolist()
-
-
-def packed(numbers: Ints) -> "memoryview[int]":
-    """Numbers that are read one by one: a list takes five times the memory."""
-    return memoryview(np.ascontiguousarray(numbers))  # type: ignore[arg-type]
-
-
-def _texts(column: Codes) -> list[str]:
-    """The text of each row; empty for null."""
-    texts = [*column.texts, ""]
-    return [texts[code] for code in column.codes.tolist()]
 
 
 # A module as findings ask it: its layout, its instructions, and what they are computed from.
@@ -348,7 +183,7 @@ class Program:
         return texts_of(self.rows(statement("advise.lines")), "source")
 
     @cached_property
-    def hlo(self) -> NumberedProgram | None:
+    def hlo(self) -> Hlo | None:
         """The program as ingest had it; None if it was not kept, see `stored_program`."""
         return stored_program(self.store, self.module_id)
 

@@ -14,10 +14,12 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ...xla.columns.program import NONE, Ints, Mask, attribute_values
+from ...xla.program import NONE, attribute_values
 from ...xla.shapes import ArrayShape, allocated_bytes
-from .asked_program import Change, Piece, Place, Program, replay, texts_of
+from .asked_program import Change, Piece, Program, replay, texts_of
 from .dimensions import Dimensions, Word, Words, numbers, window_parts
+from .flow import Ints, Mask
+from .graph import Place
 
 # What is summed over all parts is carried from the first to the last.
 _SUMMED = 1 << 20
@@ -74,7 +76,7 @@ class Cutting:
         self.program, self.layout = program, program.layout
         self.dimensions = program.worked_out(Dimensions)
         self.flow = self.dimensions.flow
-        self._slots = program.graph.slots
+        self._graph = program.graph
 
     @cached_property
     def arrays(self) -> list[Array]:
@@ -90,11 +92,11 @@ class Cutting:
         table = self.program.rows(
             'SELECT value_id, instruction_id, shape_index FROM "values" WHERE module_id = $1'
         )
-        places = self._slots.named(table["instruction_id"].to_numpy(), table["shape_index"])
+        values, *parts = (table[name].to_pylist() for name in table.column_names)
         dimensions, arrays = self.dimensions, []
-        for value, place in zip(table["value_id"].to_pylist(), places.tolist(), strict=True):
+        for value, place in zip(values, self._graph.places(*parts), strict=True):
             shape = dimensions.arrays.shape(place) if value in rows and place != NONE else None
-            if isinstance(shape, ArrayShape):
+            if shape is not None:
                 words = map(dimensions.atoms.leaves, dimensions.arrays.words(place))
                 arrays.append(Array(value, rows[value], shape, tuple(words)))
         return arrays
@@ -142,7 +144,7 @@ class Cutting:
     def _atoms(self) -> _Combinations:
         """The combinations of atoms that arrays have, and which one each place has."""
         leaves, arrays = self.dimensions.atoms.leaves, self.dimensions.arrays
-        places, of_place = np.unique(arrays.first, return_inverse=True)
+        places, of_place = np.unique(np.array(arrays.first, np.int64), return_inverse=True)
         number: dict[tuple[int, ...], int] = {}
         numbers = [
             number.setdefault(tuple(chain(*map(leaves, arrays.words(place)))), len(number))
@@ -153,9 +155,12 @@ class Cutting:
     @cached_property
     def elements(self) -> Floats:
         """How many elements the array at each place has; 0 of a tuple."""
-        counts = [float(prod(shape.dimensions)) for shape in self._slots.trees.arrays]
-        found: Floats = np.array([*counts, 0.0])[self._slots.array]
-        return found
+        return np.array(
+            [
+                0.0 if shape is None else float(prod(shape.dimensions))
+                for shape in self._graph.arrays
+            ]
+        )
 
     def atoms(self, place: Place) -> tuple[int, ...]:
         """All atoms of an array, in order of its dimensions."""
@@ -198,12 +203,14 @@ class Cutting:
 
     def can_be_cut(self, atom: int, region: Mask) -> bool:
         """Whether a part of an axis needs no other: see above."""
-        graph, flow, has = self.program.graph, self.flow, self.with_atom(atom)
-        along = region & graph.program.opcode.is_one_of(*_ALONG, *_WHOLE)[self._slots.instruction]
-        if any(self._goes_along(place, atom) for place in np.flatnonzero(along).tolist()):
+        graph, flow, has = self._graph, self.flow, self.with_atom(atom)
+        if any(
+            graph.opcode_at(place) in _ALONG | _WHOLE and self._goes_along(place, atom)
+            for place in np.flatnonzero(region).tolist()
+        ):
             return False
-        without = self._slots.instruction[flow.leaving(region, has)]
-        if not all(map(self._adds, np.unique(without).tolist())):
+        without = {graph.instruction[place] for place in flow.leaving(region, has).tolist()}
+        if not all(map(self._adds, without)):
             return False
         twice = region & self.region(lambda atoms: atoms.count(atom) > 1)
         if len({*self._summed_over(twice, atom)}) > 1:
@@ -216,8 +223,7 @@ class Cutting:
         instruction, program = graph.instruction[place], graph.program
         opcode = graph.opcode[instruction]
         axes = [atom in self.dimensions.atoms.leaves(word) for word in self._words(place)]
-        code = int(program.attributes.codes[instruction])
-        values = attribute_values(program.attributes.texts[code]) if code >= 0 else {}
+        values = attribute_values(program.attributes.get(instruction, ""))
         if opcode == "sort":
             return any(axes[axis] for axis in numbers(values.get("dimensions")))
         if opcode in {"reduce-window", "select-and-scatter"}:
@@ -231,7 +237,7 @@ class Cutting:
         if opcode == "scatter":
             return atom not in self.atoms(graph.whole[graph.operands[instruction][-1]])
         if opcode == "custom-call":
-            target = program.custom_call_target.at(instruction)
+            target = program.custom_call_target.get(instruction, "")
             if target in _ELEMENT_BY_ELEMENT:
                 return False
         # Of the others the last two dimensions are those of one matrix, or of one row.
@@ -266,7 +272,7 @@ class Cutting:
         in_steps = opcode == "reduce-window" and self.program.trains
         if not in_steps and opcode not in {"reduce", "scatter", "all-reduce", "reduce-scatter"}:
             return False
-        (computation,) = graph.called[instruction]["to_apply"]
+        (computation,) = graph.called(instruction, "to_apply")
         combined = graph.root(computation)
         # XLA for CPU rounds sums of narrow types.
         while graph.opcode[combined] == "convert":
@@ -278,10 +284,11 @@ class Cutting:
         graph, flow = self.program.graph, self.flow
         attributes = graph.program.attributes
         reads = region[flow.source]
-        for place, reader in zip(flow.source[reads], flow.reader[reads], strict=True):
+        pairs = (flow.source[reads].tolist(), flow.reader[reads].tolist())
+        for place, reader in zip(*pairs, strict=True):
             instruction = graph.instruction[reader]
             if graph.opcode[instruction] == "reduce":
-                values = attribute_values(attributes.texts[int(attributes.codes[instruction])])
+                values = attribute_values(attributes.get(instruction, ""))
                 words = [self.dimensions.atoms.leaves(word) for word in self._words(place)]
                 both = [axis for axis, word in enumerate(words) if atom in word]
                 yield from (
@@ -334,7 +341,7 @@ class Cutting:
         temps = set(layout.allocation_index[layout.is_temp].tolist())
         found = set()
         for place in self.flow.leaving(region, self.with_atom(atom)).tolist():
-            row = rows.get(int(self.values[self._outer(place)]))
+            row = rows.get(self.values.get(self._outer(place), NONE))
             if row is None:
                 continue
             if int(layout.allocation[row]) in temps and layout.size[row] > _SUMMED:
@@ -342,20 +349,17 @@ class Cutting:
         return found
 
     @cached_property
-    def values(self) -> Ints:
-        """The value that is defined at each place, else NONE."""
+    def values(self) -> dict[Place, int]:
+        """The value that is defined at a slot."""
         table = self.program.rows(
             'SELECT instruction_id, shape_index, value_id FROM "values" WHERE module_id = $1'
         )
-        places = self._slots.named(table["instruction_id"].to_numpy(), table["shape_index"])
-        # One place more, for values that are nowhere.
-        found = np.full(len(self._slots) + 1, NONE)
-        found[places] = table["value_id"].to_numpy()
-        return found
+        *parts, values = (table[name].to_pylist() for name in table.column_names)
+        return dict(zip(self._graph.places(*parts), values, strict=True))
 
     def _outer(self, place: Place) -> Place:
         """What a fusion gives, of a place within it; else the place."""
-        while self.values[place] == NONE:
+        while place not in self.values:
             readers = self.flow.readers[place]
             if len(readers) != 1 or self.program.graph.opcode_at(readers[0]) not in HAND_ON:
                 return place

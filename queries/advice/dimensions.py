@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
-from ...xla.columns.program import NONE, Ints, attribute_values
-from ...xla.columns.runs import components
 from ...xla.opcodes import ELEMENTWISE
-from ...xla.shapes import ArrayShape, Shape, TupleShape
-from .asked_program import Graph, Place, Program, packed
+from ...xla.program import NONE, attribute_values
+from ...xla.shapes import ArrayShape
+from .asked_program import Program
 from .flow import Flow
+from .graph import Graph, Place
 
 # Which dimensions of an instruction's operands are which of its result, as its attributes say.
 
@@ -246,24 +244,19 @@ class Arrays:
     the same words.
     """
 
-    def __init__(self, graph: Graph, alike: Sequence[tuple[Ints, Ints]]) -> None:
+    def __init__(self, graph: Graph, alike: Iterable[tuple[Place, Place]]) -> None:
         self.atoms = Atoms()
         self._graph = graph
-        shapes = graph.slots.trees.shapes
-        self._shapes: list[Shape] = [shapes[node] for node in graph.slots.node.tolist()]
-        self._sizes = packed(graph.slots.size)
+        self._shapes = graph.arrays
+        self._sizes = graph.slots.size
         self._words: list[Words | None] = [None] * len(self._shapes)
         self._parts: list[tuple[Word, Word]] = []
         self._counts: list[int] = []
-        ones, others = (np.concatenate(side) for side in zip(*alike, strict=True))
-        number: dict[tuple[int, ...], int] = {(): NONE}
-        arrays = graph.slots.trees.arrays
-        forms = [number.setdefault(each.dimensions, len(number)) for each in arrays]
-        form = np.array([*forms, NONE], np.int64)[graph.slots.array]
-        is_same = form[ones] == form[others]
-        # The first of all places that are known to have the same dimensions has their words.
-        self.first = components(len(form), ones[is_same], others[is_same])
-        self._first = packed(self.first)
+        dimensions = [shape.dimensions if shape is not None else () for shape in self._shapes]
+        # The first of all slots that are known to have the same dimensions has their words.
+        self.first = _first_connected(
+            len(dimensions), (pair for pair in alike if dimensions[pair[0]] == dimensions[pair[1]])
+        )
 
     @property
     def counts(self) -> set[int]:
@@ -272,17 +265,17 @@ class Arrays:
 
     def words(self, place: Place) -> Words:
         """A word a dimension of the array there."""
-        first = self._first[place]
+        first = self.first[place]
         found = self._words[first]
         if found is None:
             shape = self._shapes[first]
-            sizes = shape.dimensions if isinstance(shape, ArrayShape) else ()
+            sizes = shape.dimensions if shape is not None else ()
             new = self.atoms.new
             found = self._words[first] = tuple([new(max(size, 1)) for size in sizes])
         return found
 
-    def shape(self, place: Place) -> Shape:
-        """The shape there."""
+    def shape(self, place: Place) -> ArrayShape | None:
+        """The array at a slot; None for a tuple."""
         return self._shapes[place]
 
     def parts(self, place: Place) -> list[Place]:
@@ -316,7 +309,7 @@ class Arrays:
 
     def is_tuple(self, place: Place) -> bool:
         """Whether there are several arrays."""
-        return isinstance(self._shapes[place], TupleShape)
+        return self._shapes[place] is None
 
     def flat(self, place: Place) -> list[int]:
         """All dimensions as one."""
@@ -325,14 +318,14 @@ class Arrays:
     def in_memory(self, place: Place) -> list[Word]:
         """The dimensions that are not 1, from major to minor."""
         shape, words = self.shape(place), self.words(place)
-        assert isinstance(shape, ArrayShape)
+        assert shape is not None
         order = shape.minor_to_major or tuple(reversed(range(len(words))))
         return [words[at] for at in reversed(order) if words[at]]
 
     def is_linear(self, place: Place) -> bool:
         """Whether the elements lie in the order of the dimensions, although there are tiles."""
         shape = self.shape(place)
-        assert isinstance(shape, ArrayShape)
+        assert shape is not None
         tile = shape.tiles[0] if shape.tiles else ()
         sizes = [shape.dimensions[at] for at in shape.minor_to_major or ()]
         if len(tile) < 2 or len(sizes) < 2:
@@ -355,6 +348,21 @@ class Arrays:
         """Follow the cuts, when all else is known."""
         for whole, part in self._parts:
             self.divide(whole, part)
+
+
+def _first_connected(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """The smallest number that each of `count` numbers is connected to by pairs (union-find)."""
+    parent = list(range(count))
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            parent[number] = number = parent[parent[number]]
+        return number
+
+    for one, other in pairs:
+        low, high = sorted((root(one), root(other)))
+        parent[high] = low
+    return [root(number) for number in range(count)]
 
 
 # What each dimension of each array is: followed from the arguments through the whole program.
@@ -384,11 +392,11 @@ _MAKES_INDICES = {
     *("async-done", "async-start", "transpose", "tuple"),
 }
 # What they give is alike by the flow of arrays, or by the positions of values.
-_MOVED = (
+_MOVED = {
     *("async-done", "async-start", "async-update", "call", "collective-permute-done"),
     *("collective-permute-start", "all-gather-done", "conditional", "copy-done", "copy-start"),
     *("fusion", "get-tuple-element", "parameter", "tuple", "while"),
-)
+}
 # Their attributes say it.
 _SAID = {"broadcast", "convolution", "dot", "gather", "reduce", "scatter", "transpose"}
 # Custom calls that give the largest elements and their places.
@@ -406,50 +414,57 @@ class Dimensions:
         self.flow = Flow(graph)
         self.arrays = Arrays(graph, [*self._alike()])
         self.atoms = self.arrays.atoms
-        self._attributes = list(map(attribute_values, [*graph.program.attributes.texts, ""]))
-        starts = graph.program.rows("async-start")
-        self._fetches = set(graph.program.callee(starts, "calls").tolist())
-        is_told = graph.program.opcode.is_one_of(*_ALIKE, *_MOVED)
-        is_told[graph.slots.instruction[self.flow.joins]] = True
-        for instruction in np.flatnonzero(~is_told & (graph.program.operand_count > 0)).tolist():
-            self._follow(instruction, graph.opcode[instruction])
-        for instruction in map(int, graph.program.rows("gather", "scatter")):
-            self._own_rows(instruction)
+        self._values: dict[str, dict[str, str]] = {}
+        program = graph.program
+        self._fetches = {program.callee(row, "calls") for row in program.rows_with("async-start")}
+        for row, opcode in enumerate(graph.opcode):
+            is_join = graph.whole[row] in self.flow.joins
+            if (
+                graph.operands[row]
+                and opcode not in _ALIKE
+                and opcode not in _MOVED
+                and not is_join
+            ):
+                self._follow(row, opcode)
+        for row in program.rows_with("gather", "scatter"):
+            self._own_rows(row)
         self.arrays.equate_parts()
 
-    def _alike(self) -> Iterator[tuple[Ints, Ints]]:
-        """Places whose arrays have the same dimensions, if they have as many elements."""
-        program, slots, flow = self._graph.program, self._graph.slots, self.flow
-        yield flow.same
-        # A value's dimensions are the same at all its positions, but for a bitcast's.
+    def _alike(self) -> Iterator[tuple[Place, Place]]:
+        """Pairs of slots whose arrays have the same dimensions, if they have as many elements."""
+        graph, flow = self._graph, self.flow
+        yield from flow.same
+        yield from self._positions()
+        for row, opcode in enumerate(graph.opcode):
+            operands, result = graph.operands[row], graph.whole[row]
+            if opcode in _ALIKE:
+                count = len(operands)
+            elif opcode == "scatter":
+                count = (len(operands) - 1) // 2
+            else:
+                count = int(opcode in ("dynamic-update-slice", "all-gather-start"))
+            for number, operand in enumerate(operands[:count]):
+                is_tuple = graph.arrays[result] is None
+                element = graph.element(result, number) if is_tuple else result
+                yield from flow.parts(element, graph.whole[operand])
+            if opcode == "collective-permute-start":
+                for number in (0, 1):
+                    element = graph.element(result, number)
+                    yield from flow.parts(element, graph.whole[graph.program.operand(row, 0)])
+            elif opcode in ("collective-permute-done", "all-gather-done"):
+                start = graph.whole[graph.program.operand(row, 0)]
+                yield from flow.parts(result, graph.element(start, 1))
+
+    def _positions(self) -> Iterator[tuple[Place, Place]]:
+        """Pairs of positions of one value, but for those of a bitcast."""
         table = self._program.positions
-        places = slots.named(table["instruction_id"].to_numpy(), table["shape_index"])
-        forms: dict[object, int] = {}
-        shapes = [(each.dimensions, each.minor_to_major) for each in slots.trees.arrays]
-        form = np.array([*(forms.setdefault(each, len(forms)) for each in shapes), NONE], np.int64)
-        known = np.flatnonzero((places != NONE) & (form[slots.array[places]] != NONE))
-        places = places[known]
-        keys = table["value_id"].to_numpy()[known] * len(forms) + form[slots.array[places]]
-        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
-        yield places[first[number]], places
-        owner, count = program.operand_row, program.operand_count
-        number = np.arange(len(owner)) - program.operand_start[owner]
-        is_update = program.opcode.is_one_of("dynamic-update-slice")[owner] & (number == 0)
-        is_scatter = program.opcode.is_one_of("scatter")[owner]
-        is_scatter &= number < (count[owner] - 1) // 2
-        is_first = program.opcode.is_one_of("all-gather-start")[owner] & (number == 0)
-        at = program.opcode.is_one_of(*_ALIKE)[owner] | is_update | is_scatter | is_first
-        taken, number = slots.whole(program.operands[at]), number[at]
-        result = slots.whole(owner[at])
-        is_array = slots.is_leaf[result]
-        yield flow.alike(np.where(is_array, result, flow.element(result, number)), taken)
-        rows = program.rows("collective-permute-start")
-        for part in (0, 1):
-            made = flow.element(slots.whole(rows), part)
-            yield flow.alike(made, slots.whole(program.operand(rows, 0)))
-        rows = program.rows("collective-permute-done", "all-gather-done")
-        start = slots.whole(program.operand(rows, 0))
-        yield flow.alike(slots.whole(rows), flow.element(start, 1))
+        columns = [table[name].to_pylist() for name in table.column_names]
+        first: dict[object, Place] = {}
+        for value, place in zip(columns[0], self._graph.places(*columns[1:]), strict=True):
+            shape = self._graph.arrays[place] if place != NONE else None
+            if shape is not None:
+                key = value, shape.dimensions, shape.minor_to_major
+                yield first.setdefault(key, place), place
 
     def _follow(self, instruction: int, opcode: str) -> None:
         whole = self._graph.whole
@@ -488,7 +503,7 @@ class Dimensions:
         """Follow what the attributes say; of a reduce or scatter of several arrays, each."""
         whole, operands = self._graph.whole, self._graph.operands[instruction]
         places, result = [whole[each] for each in operands], whole[instruction]
-        code = int(self._graph.program.attributes.codes[instruction])
+        attributes = self._attributes(instruction)
         count = {"reduce": len(operands) // 2, "scatter": (len(operands) - 1) // 2}.get(opcode, 1)
         for number in range(count):
             at = self.arrays.parts(result)[number] if self.arrays.is_tuple(result) else result
@@ -498,16 +513,15 @@ class Dimensions:
             if opcode == "scatter":
                 sides = {0: places[number], 1: places[count], 2: places[count + 1 + number]}
             sizes = {side: self._sizes(place) for side, place in sides.items()}
-            self._link(sides, links(opcode, self._attributes[code], sizes))
+            self._link(sides, links(opcode, attributes, sizes))
 
     def _own_rows(self, instruction: int) -> None:
         """Of a gather or scatter whose indices count the rows: a row is an index's own.
 
         So JAX takes an element of each row, as the loss of a label.
         """
-        code = int(self._graph.program.attributes.codes[instruction])
         whole, operands = self._graph.whole, self._graph.operands[instruction]
-        values, indices = self._attributes[code], whole[operands[-1]]
+        values, indices = self._attributes(instruction), whole[operands[-1]]
         name = "start_index_map"
         if self._graph.opcode[instruction] == "scatter":
             name, indices = "scatter_dims_to_operand_dims", whole[operands[1]]
@@ -518,7 +532,9 @@ class Dimensions:
             self._sizes(place)[axis]
             for place in self.flow.before(indices, _MAKES_INDICES)
             if self._graph.opcode_at(place) == "iota"
-            for axis in numbers(self._attribute(self._graph.instruction[place], "iota_dimension"))
+            for axis in numbers(
+                self._attributes(self._graph.instruction[place]).get("iota_dimension")
+            )
         }
         words = self.arrays.words(indices)
         vector = int(values["index_vector_dim"])
@@ -533,8 +549,12 @@ class Dimensions:
             if len(same) == 1 and self.arrays.size(operand[axis]) in counted:
                 self.atoms.equate(operand[axis], same)
 
-    def _attribute(self, instruction: int, name: str) -> str | None:
-        return self._attributes[int(self._graph.program.attributes.codes[instruction])].get(name)
+    def _attributes(self, instruction: int) -> dict[str, str]:
+        """The attributes of an instruction by name, as XLA prints them."""
+        text = self._graph.program.attributes.get(instruction, "")
+        if text not in self._values:
+            self._values[text] = attribute_values(text)
+        return self._values[text]
 
     def _link(self, sides: dict[int, Place], found: Links) -> None:
         """Follow links between the dimensions of the arrays at these places."""
@@ -553,7 +573,7 @@ class Dimensions:
 
     def _sizes(self, place: Place) -> tuple[int, ...]:
         shape = self.arrays.shape(place)
-        return shape.dimensions if isinstance(shape, ArrayShape) else ()
+        return shape.dimensions if shape is not None else ()
 
     def _bitcast(self, operand: Place, result: Place) -> None:
         """Both have their elements in one order, if tiles do not take it apart."""
@@ -576,4 +596,4 @@ class Dimensions:
         yield from by_size.values()
 
     def _calls_for(self, instruction: int) -> str:
-        return self._graph.program.custom_call_target.at(instruction)
+        return self._graph.program.custom_call_target.get(instruction, "")

@@ -1,195 +1,195 @@
-"""Which arrays are computed from which, through fusions, calls and loops."""
+"""Dependencies between the arrays of a program, through fusions, calls and loops."""
 
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from ...xla.columns.program import NONE, Ints, Mask
-from ...xla.columns.runs import joined, starts_of
-from .asked_program import Graph, Lists, Place, packed
+from ...xla.program import NONE
+from .graph import Graph, Place
 
-# They give what they take, under another name.
-_HANDS_ON = ("async-update", "optimization-barrier", "opt-barrier", "domain", "add-dependency")
-# What is computed by these is told by rules of their own; what others give is computed from all
-# that they take.
-_TOLD = (
-    *("async-done", "async-start", "call", "conditional", "copy-done", "copy-start", "fusion"),
-    *("get-tuple-element", "parameter", "tuple", "while", *_HANDS_ON),
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+# Their result is their operand under another name.
+_FORWARDING = ("async-update", "optimization-barrier", "opt-barrier", "domain", "add-dependency")
+# These have rules of their own; the results of others are computed from all their operands.
+_WITH_RULES = frozenset(
+    {"async-done", "async-start", "call", "conditional", "copy-done", "copy-start", "fusion"}
+    | {"get-tuple-element", "parameter", "tuple", "while", *_FORWARDING}
 )
-# The custom call that joins what is fetched in parts, and what stands between.
-_JOINS, _ON_THE_WAY = "ConcatBitcast", ("async-done", "async-start", "bitcast")
-_Pairs = tuple[Ints, Ints]
+# The custom call that joins what is fetched in parts, and the opcodes between.
+_JOIN, _BEFORE_JOIN = "ConcatBitcast", ("async-done", "async-start", "bitcast")
 
 
 class Flow:
-    """From which other arrays each array of a program is computed, as pairs of places.
+    """The arrays that each array of a program is computed from.
 
-    reader, source: the pairs, by the reader, and as it takes its operands; same: those pairs in
-    which the reader is what it reads. joins: the places where what XLA for TPU fetches in parts is
-    whole again: they read what is fetched, and the parts are nobody's.
+    Attributes:
+        sources: by slot, the slots that it is computed from, in the order of operands.
+        same: pairs of slots of which the first is the second under another name.
+        joins: the slots at which a sliced prefetch of a TPU is complete again: their source is
+            the array that is fetched, and the parts are left out.
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._graph, slots = graph, graph.slots
-        self._join_rows = graph.program.rows("custom-call")
-        is_join = graph.program.custom_call_target.is_one_of(_JOINS)[self._join_rows]
-        self._join_rows = self._join_rows[is_join]
-        self.joins = np.zeros(len(slots), bool)
-        self.joins[slots.whole(self._join_rows)] = True
-        self.same = self._arrays([*self._handed_on(), *self._calls()])
-        reader, source = self._arrays([self.same, self._computed()])
-        by_reader = np.argsort(reader, kind="stable")
-        reader, source = reader[by_reader], source[by_reader]
-        # What an instruction takes twice counts once.
-        _, first = np.unique(reader * len(slots) + source, return_index=True)
-        first.sort()
-        self.reader, self.source = reader[first], source[first]
+        """Follow all instructions. Raises DumpError where one lacks an operand or a callee."""
+        self._graph, self._program = graph, graph.program
+        program = graph.program
+        self.joins: set[Place] = set()
+        self.same: list[tuple[Place, Place]] = []
+        # A dict keeps the order, and an array that an instruction reads twice counts once.
+        sources: list[dict[Place, None]] = [{} for _ in graph.instruction]
+        fetches = {
+            program.callee(row, "calls")
+            for row, opcode in enumerate(program.opcode)
+            if opcode == "async-start"
+        }
+        for row, opcode in enumerate(program.opcode):
+            self._add_forwarded(row, opcode)
+        for row in program.calls:
+            self._add_calls(row)
+        for reader, source in self.same:
+            sources[reader][source] = None
+        for row, opcode in enumerate(program.opcode):
+            is_fetch = opcode == "slice" and program.computation[row] in fetches
+            if opcode in _WITH_RULES or is_fetch or graph.whole[row] in self.joins:
+                continue
+            operands = dict.fromkeys(
+                source for operand in program.operands[row] for source in self._arrays(operand)
+            )
+            for reader in self._arrays(row):
+                sources[reader].update(operands)
+        self.sources: list[list[Place]] = [list(places) for places in sources]
 
     @cached_property
-    def sources(self) -> Lists:
-        """What each place is computed from."""
-        return self._by_place(self.reader, self.source)
+    def readers(self) -> list[list[Place]]:
+        """By slot, the slots that are computed from it."""
+        readers: list[list[Place]] = [[] for _ in self.sources]
+        for reader, sources in enumerate(self.sources):
+            for source in sources:
+                readers[source].append(reader)
+        return readers
 
     @cached_property
-    def readers(self) -> Lists:
-        """What is computed from each place."""
-        return self._by_place(self.source, self.reader)
+    def reader(self) -> Ints:
+        """The readers of all pairs of a reader and a source, ascending."""
+        counts = [len(sources) for sources in self.sources]
+        return np.repeat(np.arange(len(counts)), counts)
+
+    @cached_property
+    def source(self) -> Ints:
+        """The sources of the same pairs."""
+        return np.array([source for sources in self.sources for source in sources], np.int64)
 
     def before(self, place: Place, opcodes: Collection[str]) -> Iterator[Place]:
-        """The place and all that it is computed from by these operations, once each."""
-        seen, waiting = {place}, [place]
-        while waiting:
-            here = waiting.pop()
-            yield here
-            if self._graph.opcode_at(here) in opcodes:
-                for source in self.sources[here]:
-                    if source not in seen:
-                        seen.add(source)
-                        waiting.append(source)
+        """The slot and all that it is computed from by these opcodes, each once."""
+        visited, stack = {place}, [place]
+        while stack:
+            current = stack.pop()
+            yield current
+            if self._graph.opcode_at(current) in opcodes:
+                for source in self.sources[current]:
+                    if source not in visited:
+                        visited.add(source)
+                        stack.append(source)
 
     def leaving(self, region: Mask, inside: Mask) -> Ints:
-        """What is computed from a region, but is not inside, once each."""
+        """The slots that are computed from a region and are not inside, ascending.
+
+        Args:
+            region, inside: masks of slots.
+        """
         return np.unique(self.reader[region[self.source] & ~inside[self.reader]])
 
     def comes_back(self, region: Mask, inside: Mask) -> bool:
-        """Whether something is computed from the region outside, and the region from that again.
+        """Whether the region is computed from a slot outside that is computed from the region.
 
-        inside: which places are not outside, in the region or not.
+        Args:
+            region, inside: masks of slots; a slot that is not inside is outside.
         """
-        waiting = self.leaving(region, inside).tolist()
-        is_region, is_outside = region.tobytes(), (~inside).tobytes()
-        seen = set(waiting)
-        while waiting:
-            for reader in self.readers[waiting.pop()]:
+        stack = self.leaving(region, inside).tolist()
+        is_region, is_inside = region.tolist(), inside.tolist()
+        visited = set(stack)
+        while stack:
+            for reader in self.readers[stack.pop()]:
                 if is_region[reader]:
                     return True
-                if is_outside[reader] and reader not in seen:
-                    seen.add(reader)
-                    waiting.append(reader)
+                if not is_inside[reader] and reader not in visited:
+                    visited.add(reader)
+                    stack.append(reader)
         return False
 
-    def _by_place(self, place: Ints, other: Ints) -> Lists:
-        by_place = np.argsort(place, kind="stable")
-        starts = starts_of(np.bincount(place, minlength=len(self._graph.slots)))
-        return Lists(packed(starts), packed(other[by_place]))
+    def parts(self, reader: Place, source: Place) -> Iterator[tuple[Place, Place]]:
+        """Pairs of all parts of two slots; none if they have not as many, or one is NONE."""
+        sizes = self._graph.slots.size
+        if NONE not in (reader, source) and sizes[reader] == sizes[source]:
+            for part in range(sizes[reader]):
+                yield reader + part, source + part
 
-    def _arrays(self, pairs: list[_Pairs]) -> _Pairs:
-        """The pairs in which both are arrays."""
-        reader, source = (np.concatenate(side) for side in zip(*pairs, strict=True))
-        is_array = self._graph.slots.is_leaf[reader] & self._graph.slots.is_leaf[source]
-        return reader[is_array], source[is_array]
+    def _arrays(self, row: int) -> Iterator[Place]:
+        """The slots of an instruction that are arrays, in order."""
+        start, arrays = self._graph.whole[row], self._graph.arrays
+        for place in range(start, start + self._graph.slots.size[start]):
+            if arrays[place] is not None:
+                yield place
 
-    def _handed_on(self) -> Iterator[_Pairs]:
-        """What is handed on within a computation."""
-        program, slots = self._graph.program, self._graph.slots
-        taken, owner = slots.whole(program.operands), program.operand_row
-        number = np.arange(len(owner)) - program.operand_start[owner]
-        at = np.flatnonzero(program.opcode.is_one_of("tuple")[owner])
-        yield self.alike(self.element(slots.whole(owner[at]), number[at]), taken[at])
-        rows = program.rows("get-tuple-element")
-        whole = slots.whole(program.operand(rows, 0))
-        yield self.alike(slots.whole(rows), self.element(whole, program.tuple_index[rows]))
-        rows = program.rows("while", *_HANDS_ON)
-        yield self.alike(slots.whole(rows), slots.whole(program.operand(rows, 0)))
-        for opcode, element in (("async-done", 1), ("copy-done", 0)):
-            rows = program.rows(opcode)
-            start = slots.whole(program.operand(rows, 0))
-            yield self.alike(slots.whole(rows), self.element(start, element))
-        rows = program.rows("copy-start")
-        for element in (0, 1):
-            copy = self.element(slots.whole(rows), element)
-            yield self.alike(copy, slots.whole(program.operand(rows, 0)))
-        at = np.flatnonzero(program.opcode.is_one_of("async-start")[owner])
-        arguments = self.element(slots.whole(owner[at]), 0)
-        yield self.alike(self.element(arguments, number[at]), taken[at])
-        fetched = program.operand(self._join_rows, 0)
-        while (on_the_way := program.opcode.is_one_of(*_ON_THE_WAY)[fetched]).any():
-            fetched[on_the_way] = program.operand(fetched[on_the_way], 0)
-        yield self.alike(slots.whole(self._join_rows), slots.whole(fetched))
+    def _add_same(self, reader: Place, source: Place) -> None:
+        """Add the arrays of two slots to the pairs that are the same."""
+        arrays = self._graph.arrays
+        for one, other in self.parts(reader, source):
+            if arrays[one] is not None and arrays[other] is not None:
+                self.same.append((one, other))
 
-    def _computed(self) -> _Pairs:
-        """What is computed, from all that its instruction takes."""
-        program, slots = self._graph.program, self._graph.slots
-        starts = program.rows("async-start")
-        is_fetch = np.isin(program.computation, program.callee(starts, "calls"))
-        is_told = program.opcode.is_one_of(*_TOLD) | (is_fetch & program.opcode.is_one_of("slice"))
-        is_told[self._join_rows] = True
-        at = np.flatnonzero(~is_told[program.operand_row])
-        owner, taken = program.operand_row[at], slots.whole(program.operands[at])
-        counts = slots.count[owner]
-        result, read = joined(slots.whole(owner), counts), np.repeat(taken, counts)
-        counts = slots.size[read]
-        return np.repeat(result, counts), joined(read, counts)
+    def _add_forwarded(self, row: int, opcode: str) -> None:
+        """Add what an instruction forwards within its computation."""
+        program, graph, whole = self._program, self._graph, self._graph.whole
+        result = whole[row]
+        if opcode == "tuple":
+            for number, operand in enumerate(program.operands[row]):
+                self._add_same(graph.element(result, number), whole[operand])
+        elif opcode == "get-tuple-element":
+            source = whole[program.operand(row, 0)]
+            self._add_same(result, graph.element(source, program.tuple_index[row]))
+        elif opcode == "while" or opcode in _FORWARDING:
+            self._add_same(result, whole[program.operand(row, 0)])
+        elif opcode in ("async-done", "copy-done"):
+            start = whole[program.operand(row, 0)]
+            self._add_same(result, graph.element(start, 1 if opcode == "async-done" else 0))
+        elif opcode == "copy-start":
+            for number in (0, 1):
+                self._add_same(graph.element(result, number), whole[program.operand(row, 0)])
+        elif opcode == "async-start":
+            arguments = graph.element(result, 0)
+            for number, operand in enumerate(program.operands[row]):
+                self._add_same(graph.element(arguments, number), whole[operand])
+        elif opcode == "custom-call" and program.custom_call_target.get(row) == _JOIN:
+            self.joins.add(result)
+            fetched = program.operand(row, 0)
+            while program.opcode[fetched] in _BEFORE_JOIN:
+                fetched = program.operand(fetched, 0)
+            self._add_same(result, whole[fetched])
 
-    def _calls(self) -> Iterator[_Pairs]:
-        """What callers give for parameters, and what they have from roots."""
-        program, slots = self._graph.program, self._graph.slots
-        caller, called = program.call_row, program.call_computation
-        root = slots.whole(program.root[called])
-        is_while = program.opcode.is_one_of("while")[caller]
-        is_branching = program.opcode.is_one_of("conditional")[caller]
-        runs = program.call_attribute.is_one_of("calls") | program.opcode.is_one_of("call")[caller]
-        runs &= ~is_while & ~is_branching
-        # The operand that is the first parameter of what is called.
-        operand = np.zeros(len(caller), np.int64)
-        by_caller = np.argsort(caller, kind="stable")
-        in_order = caller[by_caller]
-        number = np.arange(len(caller)) - np.searchsorted(in_order, in_order)
-        operand[by_caller] = np.where(is_branching[by_caller], 1 + number, 0)
-        at = np.flatnonzero(runs | is_while | is_branching)
-        counts = np.diff(program.parameter_start)[called[at]]
-        parameter = program.parameters[joined(program.parameter_start[called[at]], counts)]
-        at = np.repeat(at, counts)
-        number = operand[at] + program.parameter_number[parameter]
-        given = number < program.operand_count[caller[at]]
-        at, parameter, number = at[given], parameter[given], number[given]
-        taken = program.operands[program.operand_start[caller[at]] + number]
-        yield self.alike(slots.whole(parameter), slots.whole(taken))
-        # What a loop carries comes from its body, too.
-        looping, carried = is_while[at], slots.whole(parameter)
-        body = slots.whole(program.root[program.callee(caller[at[looping]], "body")])
-        yield self.alike(carried[looping], body)
-        is_body = is_while & program.call_attribute.is_one_of("body")
-        is_start = program.opcode.is_one_of("async-start")[caller]
-        gives = (runs & ~is_start & program.opcode.is_one_of("fusion", "call")[caller]) | is_body
-        gives |= is_branching
-        yield self.alike(slots.whole(caller[gives]), root[gives])
-        start = runs & is_start
-        yield self.alike(self.element(slots.whole(caller[start]), 1), root[start])
-
-    def element(self, tuples: Ints, number: Ints | int) -> Ints:
-        """An element of each tuple; NONE where it has no such."""
-        slots = self._graph.slots
-        numbers = np.broadcast_to(number, tuples.shape)
-        has = (tuples != NONE) & (numbers >= 0) & (numbers < slots.element_count(tuples))
-        found = np.full(len(tuples), NONE)
-        found[has] = slots.element(tuples[has], numbers[has])
-        return found
-
-    def alike(self, reader: Ints, source: Ints) -> _Pairs:
-        """All parts of the readers and of what they are, where both have as many."""
-        size = self._graph.slots.size
-        fits = (reader != NONE) & (source != NONE) & (size[reader] == size[source])
-        reader, source = reader[fits], source[fits]
-        return joined(reader, size[reader]), joined(source, size[reader])
+    def _add_calls(self, row: int) -> None:
+        """Add the parameters of what an instruction calls, and its results from their roots."""
+        program, graph, whole = self._program, self._graph, self._graph.whole
+        opcode, operands = program.opcode[row], program.operands[row]
+        for number, (attribute, computation) in enumerate(program.calls[row]):
+            if opcode not in ("while", "conditional", "call") and attribute != "calls":
+                continue
+            # The first operand of a conditional is its predicate; each branch has one.
+            first = 1 + number if opcode == "conditional" else 0
+            for parameter in graph.parameters(computation):
+                operand = first + program.parameter_number[parameter]
+                if operand < len(operands):
+                    self._add_same(whole[parameter], whole[operands[operand]])
+                    if opcode == "while":
+                        # The state of the next iteration comes from the body.
+                        body = program.root[program.callee(row, "body")]
+                        self._add_same(whole[parameter], whole[body])
+            root = whole[program.root[computation]]
+            if opcode in ("fusion", "call", "conditional") or attribute == "body":
+                self._add_same(whole[row], root)
+            elif opcode == "async-start":
+                self._add_same(graph.element(whole[row], 1), root)

@@ -1,11 +1,8 @@
 -- name: header
--- Where module $1 starts, and which of its arguments and results share memory.
-SELECT
-    computations.computation AS entry,
-    modules.input_output_alias
-FROM computations
-INNER JOIN modules USING (module_id)
-WHERE module_id = $1 AND computations.is_entry;
+-- Which arguments and results of module $1 share memory.
+SELECT input_output_alias
+FROM modules
+WHERE module_id = $1;
 
 -- name: instructions
 -- The instructions of module $1's HLO text in its order, with what makes them a program.
@@ -24,11 +21,36 @@ FROM instructions
 WHERE module_id = $1 AND computation IS NOT NULL
 ORDER BY instruction_id;
 
+-- name: computations
+-- The computations of module $1.
+SELECT
+    computation,
+    is_entry
+FROM computations
+WHERE module_id = $1;
+
 -- name: operands
--- What each instruction of module $1 reads, in order.
+-- The operands of module $1's instructions, in order.
 SELECT
     instruction_id,
     operand_instruction_id
 FROM operands
 WHERE module_id = $1
 ORDER BY instruction_id, operand_number;
+
+-- name: calls
+-- The computations that module $1's instructions call.
+SELECT
+    instruction_id,
+    attribute,
+    computation
+FROM calls
+WHERE module_id = $1;
+
+-- name: control_dependencies
+-- The instructions of module $1 that run before others, though these do not read them.
+SELECT
+    instruction_id,
+    predecessor_instruction_id
+FROM control_dependencies
+WHERE module_id = $1;

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from ....schema.readable import human_bytes
-from ....xla.columns.program import Mask
 from ....xla.shapes import ArrayShape
 from ...catalogue import statement
 from ...result import counted, without_layout
-from ..asked_program import Change, Place, Program, memory_on_chip, saving
+from ..asked_program import Change, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Array, Cut, Cutting, flat
 from ..finding import Finding, Grade, Options
+from ..flow import Mask
+from ..graph import Place
 from . import listed
 from .donations import EntryArray, donation_groups
 from .residuals import read_residuals, read_scans
@@ -100,12 +101,11 @@ def _is_of_few_lines(cutting: Cutting, arrays: list[Array]) -> bool:
 def _stands_out(cutting: Cutting, atom: int, region: Mask) -> bool:
     """Whether what goes into a group and what comes out of it are small beside it."""
     graph, flow, elements = cutting.program.graph, cutting.flow, cutting.elements
-    hands_on = graph.program.opcode.is_one_of(*HAND_ON)[graph.slots.instruction]
     outside = cutting.with_atom(atom) & ~region
     most = _BULGE * elements[region].max(initial=0)
     for within, beside in ((flow.reader, flow.source), (flow.source, flow.reader)):
         others = np.unique(beside[region[within] & outside[beside]])
-        made = elements[others[~hands_on[others]]].sum()
+        made = sum(elements[at] for at in others.tolist() if graph.opcode_at(at) not in HAND_ON)
         if max(made, elements[others].max(initial=0)) > most:
             return False
     return True
@@ -310,7 +310,7 @@ def _is_cache(program: Program, argument: EntryArray) -> bool:
             opcode = graph.opcode_at(reader)
             if opcode in _WRITE and flow.sources[reader][0] == place:
                 return _is_a_little(program, reader)
-            if (opcode in _THROUGH or flow.joins[reader]) and reader not in seen:
+            if (opcode in _THROUGH or reader in flow.joins) and reader not in seen:
                 seen.add(reader)
                 waiting.append(reader)
     return False

@@ -10,8 +10,6 @@ from operator import or_
 import numpy as np
 
 from ....schema.readable import human_bytes
-from ....xla.columns.bridge import plain_program
-from ....xla.columns.program import Ints
 from ....xla.elementwise import Elementwise
 from ....xla.in_place import InPlaceRules
 from ....xla.opcodes import ELEMENTWISE
@@ -22,7 +20,6 @@ from ..asked_program import (
     FreeMemory,
     Layout,
     Piece,
-    Place,
     Program,
     function_line,
     line_of,
@@ -33,6 +30,8 @@ from ..asked_program import (
 )
 from ..dimensions import Dimensions
 from ..finding import Finding, Grade, Options
+from ..flow import Ints
+from ..graph import Place
 from . import listed
 
 # Which things wait for each other in a circle.
@@ -78,7 +77,7 @@ class Dependencies:
         graph = program.graph
         entry = graph.program.entry
         times = program.instructions["schedule_time"].to_pylist()
-        start, stop = int(graph.program.first[entry]), int(graph.program.stop[entry])
+        start, stop = graph.program.first[entry], graph.program.stop[entry]
         self.opcode = graph.opcode
         self.time: dict[int, int] = {
             number: times[number] for number in range(start, stop) if times[number] is not None
@@ -355,7 +354,7 @@ def _copied_from(program: Program, output: Place, arguments: set[Place]) -> Plac
         if place in arguments:
             found.add(place)
             continue
-        if flow.joins[place]:
+        if place in flow.joins:
             # XLA fetched it in parts.
             opcode = "bitcast"
         if opcode not in _COPIES:
@@ -402,8 +401,8 @@ class InPlace:
     def __init__(self, program: Program) -> None:
         self._graph = program.graph
         self._platform = program.platform
-        self._rules = InPlaceRules(plain_program(program.graph.program))
-        self._elementwise = Elementwise(plain_program(program.graph.program))
+        self._rules = InPlaceRules(program.graph.program)
+        self._elementwise = Elementwise(program.graph.program)
 
     def may_write_over(self, instruction: int, operand_number: int) -> bool:
         """Whether the result may lie where this operand lies, if their bytes are equal."""
@@ -432,7 +431,7 @@ class InPlace:
         """Which parameters of the fusion are not read element by element alone."""
         if self._platform != "cpu":
             return self._reached
-        kind = self._graph.program.fusion_kind.at(fusion)
+        kind = self._graph.program.fusion_kind.get(fusion)
         if kind in ("kLoop", "kInput"):
             return self._elementwise.reaches_other_in_cpu_loop
         return self._elementwise.reaches_other_on_cpu

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ....schema.readable import human_bytes
-from ....xla.columns.program import NONE
 from ....xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
 from ...result import counted
-from ..asked_program import Change, Piece, Place, Program, rows_with, saving, together
+from ..asked_program import Change, Piece, Program, rows_with, saving, together
 from ..finding import Finding, Grade
+from ..graph import Place
 from . import listed
 
 # Which values could be stored in a narrower type, because all that read them convert them to it.
@@ -80,8 +80,10 @@ class Narrowing:
             values[name].to_numpy() for name in ("value_id", "instruction_id", "alias_set")
         )
         self._element_type = values["element_type"]
-        self._place = self._graph.slots.named(self._instruction, values["shape_index"])
-        self._by_id, self._by_place = map(np.argsort, (self._id, self._place))
+        indices = values["shape_index"].to_pylist()
+        places = self._graph.places(self._instruction.tolist(), indices)
+        self._value_at = dict(zip(places, self._id.tolist(), strict=True))
+        self._by_id = np.argsort(self._id)
 
     def _row(self, value: int) -> int:
         return int(self._by_id[np.searchsorted(self._id, value, sorter=self._by_id)])
@@ -139,7 +141,7 @@ class Narrowing:
         if opcode in _DONE:
             return ()
         if opcode in _HAND_OVER:
-            called = {c for each in self._graph.called[user].values() for c in each}
+            called = {*self._graph.called(user)}
             inside = any(
                 self._graph.opcode[at] == "parameter" and self._graph.computation[at] in called
                 for every in self._set_of(value)
@@ -164,9 +166,7 @@ class Narrowing:
 
     def _value(self, place: Place) -> int | None:
         """The value that is defined at a place."""
-        at = np.searchsorted(self._place, place, sorter=self._by_place)
-        row = self._by_place[at] if at < len(self._place) else NONE
-        return int(self._id[row]) if row != NONE and self._place[row] == place else None
+        return self._value_at.get(place)
 
     def _read_inside(
         self, value: int, fusion: int, number: int, found: Narrowed
@@ -456,13 +456,10 @@ def _widens_again(program: Program, narrowed: Narrowed) -> bool:
     if program.platform != "cpu":
         return False
     graph, entry = program.graph, {program.graph.program.entry}
-    fused = {c for called in graph.called.values() for c in called.get("calls", ())}
+    calls = [(row, {*graph.called(row, "calls")}) for row in graph.program.calls]
+    fused = {computation for _, called in calls for computation in called}
     inside = {graph.computation[each] for each in narrowed.converts} - entry
-    callers = {
-        graph.computation[caller]
-        for caller, called in graph.called.items()
-        if inside & set(called.get("calls", ()))
-    }
+    callers = {graph.computation[row] for row, called in calls if inside & called}
     return bool((inside - fused) | (callers - entry))
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow.compute as pc
 
 from ....schema.readable import human_bytes
-from ....xla.columns.bridge import plain_program
 from ....xla.computation_order import MovableBuffer
 from ....xla.order import MAX_INSTRUCTIONS, Ordering, order_instructions
 from ....xla.order_buffers import OrderedValue
@@ -145,8 +144,8 @@ def order_of(program: Program) -> Ordering:
     placed = {row[0]: row[1:] for row in zip(*(each.tolist() for each in columns), strict=True)}
     table = program.rows(
         "SELECT value_id, instruction_id, COALESCE(alias_set, -1) AS alias_set, memory_space,"
-        ' COALESCE(size_bytes, 0) AS size_bytes FROM "values"'
-        " WHERE module_id = $1 ORDER BY value_id"
+        ' COALESCE(size_bytes, 0) AS size_bytes FROM "values" WHERE module_id = $1'
+        " ORDER BY value_id"
     )
     values = [
         OrderedValue(*row, *placed.get(row[0], ()))
@@ -156,5 +155,5 @@ def order_of(program: Program) -> Ordering:
     uses = list(zip(*users, strict=True))
     times = pc.fill_null(program.instructions["schedule_time"], NONE).to_pylist()
     return order_instructions(
-        plain_program(program.hlo), times, values, uses, layout.memory_space, program.platform
+        program.hlo, times, values, uses, layout.memory_space, program.platform
     )

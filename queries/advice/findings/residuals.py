@@ -369,12 +369,12 @@ def read_body(program: Program, scan: Scan) -> dict[int, list[int]]:
     waiting = [graph.program.computation_names.index(scan.body)]
     for computation in waiting:
         start, stop = graph.program.first[computation], graph.program.stop[computation]
-        for instruction in range(int(start), int(stop)):
-            called = [c for each in graph.called[instruction].values() for c in each]
+        for instruction in range(start, stop):
+            called = graph.called(instruction)
             if graph.opcode[instruction] not in ("fusion", "call"):
                 called = []
             sources[instruction] = sources.get(instruction, []) + (
-                [graph.root(each) for each in called] or graph.operands[instruction]
+                [graph.root(each) for each in called] or [*graph.operands[instruction]]
             )
             for each in called:
                 waiting.append(each)
