@@ -198,8 +198,7 @@ def test_control_dependencies_are_those_of_the_text():
         '  ROOT %c = f32[1]{0} custom-call(%a), custom_call_target="f",'
         ' control-predecessors={%a, %b}, metadata={op_name="x"}\n}\n'
     )
-    found = read_hlo_text(split_lines(text.encode())).control.to_pylist()
-    assert found == [{"instruction": "c", "predecessor": name} for name in "ab"]
+    assert read_hlo_text(split_lines(text.encode())).control_predecessors == {2: [0, 1]}
 
 
 def pairs_at(data, path):
