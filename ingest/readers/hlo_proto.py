@@ -78,7 +78,7 @@ class _ModuleReader:
         self.row_of_id: dict[int, int] = {}
         self.shape_texts: dict[bytes, str] = {}
         self.opcodes: dict[bytes, str] = {}
-        self.metadata: dict[bytes, Metadata] = {}
+        self.metadata: dict[bytes, Metadata] = {b"": NO_METADATA}
         self.configs: dict[bytes, BackendConfig] = {}
 
     def read(self) -> Program:
@@ -155,7 +155,7 @@ class _ModuleReader:
         """Append an instruction to the program."""
         program = self.program
         name = _required(message.name, "an instruction has no name")
-        opcode = self._opcode(message.opcode)
+        opcode = self.opcodes.get(message.opcode) or self._decode_opcode(message.opcode)
         if name in program.row_of:
             raise DumpError(f"two instructions are called {name}: dump the program again")
         try:
@@ -167,10 +167,11 @@ class _ModuleReader:
         row = program.add_instruction(
             name,
             opcode,
-            self._shape_text(message.shape, name),
+            self.shape_texts.get(message.shape) or self._decode_shape(message.shape, name),
             operands,
             len(program) + 1,
-            metadata=self._metadata(message.metadata, name),
+            metadata=self.metadata.get(message.metadata)
+            or self._decode_metadata(message.metadata, name),
         )
         if message.called_computation_ids:
             self._read_calls(row, message.called_computation_ids)
@@ -216,45 +217,36 @@ class _ModuleReader:
                     if value is not None:
                         program.integers[row] = value
 
-    def _opcode(self, data: bytes) -> str:
-        opcode = self.opcodes.get(data)
-        if opcode is None:
-            opcode = _required(data, "an instruction has no opcode")
-            self.opcodes[data] = opcode
+    def _decode_opcode(self, data: bytes) -> str:
+        opcode = self.opcodes[data] = _required(data, "an instruction has no opcode")
         return opcode
 
-    def _shape_text(self, data: bytes, name: str) -> str:
-        text = self.shape_texts.get(data)
-        if text is None:
-            if not data:
-                raise DumpError(f"{name} has no shape: dump the program again")
-            try:
-                text = str(self.shapes.read(data))
-            except DumpError as error:
-                raise DumpError(f"{name}: {error}") from None
-            self.shape_texts[data] = text
+    def _decode_shape(self, data: bytes, name: str) -> str:
+        """The text of a shape. Raises DumpError, which names the instruction."""
+        if not data:
+            raise DumpError(f"{name} has no shape: dump the program again")
+        try:
+            text = self.shape_texts[data] = str(self.shapes.read(data))
+        except DumpError as error:
+            raise DumpError(f"{name}: {error}") from None
         return text
 
-    def _metadata(self, data: bytes, name: str) -> Metadata:
+    def _decode_metadata(self, data: bytes, name: str) -> Metadata:
         """The metadata; the file and line are those of the frame if it states none itself."""
-        if not data:
-            return NO_METADATA
-        metadata = self.metadata.get(data)
-        if metadata is None:
-            message = parse("OpMetadata", data)
-            if max(message.source_line, message.stack_frame_id) > LARGEST_ID:
-                raise DumpError(f"the metadata of {name} has a number over {LARGEST_ID}")
-            # Some versions of libtpu drop the frames and keep their ids.
-            frames = self.program.frames
-            frame_id = message.stack_frame_id if frames and message.stack_frame_id > 0 else None
-            frame = frames.get(frame_id or 0)
-            file = message.source_file.decode() or (frame.file if frame else None)
-            line = message.source_line if message.source_line > 0 else None
-            if line is None and frame is not None:
-                line = frame.line
-            metadata = Metadata(message.op_name.decode() or None, file, line, frame_id)
-            self.metadata[data] = metadata
-            self.program.is_gpu |= bool(message.scheduling_name)
+        message = parse("OpMetadata", data)
+        if max(message.source_line, message.stack_frame_id) > LARGEST_ID:
+            raise DumpError(f"the metadata of {name} has a number over {LARGEST_ID}")
+        # Some versions of libtpu drop the frames and keep their ids.
+        frames = self.program.frames
+        frame_id = message.stack_frame_id if frames and message.stack_frame_id > 0 else None
+        frame = frames.get(frame_id or 0)
+        file = message.source_file.decode() or (frame.file if frame else None)
+        line = message.source_line if message.source_line > 0 else None
+        if line is None and frame is not None:
+            line = frame.line
+        metadata = Metadata(message.op_name.decode() or None, file, line, frame_id)
+        self.metadata[data] = metadata
+        self.program.is_gpu |= bool(message.scheduling_name)
         return metadata
 
     def _read_calls(self, row: int, ids: list[int]) -> None:
