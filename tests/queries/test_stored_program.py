@@ -8,7 +8,6 @@ from memhouse.ingest.derive import derive
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.queries.advice.stored_program import stored_program
-from memhouse.xla.columns.to_plain import to_plain
 from tests.support.dumps import DATA, DUMPS
 from tests.support.warehouse import fill, reading
 
@@ -25,7 +24,7 @@ def programs(path):
     with ExitStack() as cleanup:
         files = open_source(path, is_wanted, cleanup, pytest.fail)
         for dump in find_dumps(files, lambda file, why: pytest.fail(str(why))):
-            parts = to_plain(dump.read(dump.fingerprint()))
+            parts = dump.read(dump.fingerprint())
             yield dump.key, derive(parts, dump.key.platform).program
 
 

@@ -1,1 +1,0 @@
-"""The engine on columns, which the plain one replaces file by file."""
