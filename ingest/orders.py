@@ -91,8 +91,8 @@ def _main_allocations(rows: Rows) -> dict[int, bool]:
 def _ordered_values(rows: Rows, is_temp: Mapping[int, bool]) -> list[OrderedValue]:
     """The values, with their places in the main memory if they have a live range."""
     live = set(rows["live_ranges"]["value_id"])
-    columns = ("value_id", "instruction_id", "alias_set", "memory_space", "size_bytes")
-    columns += ("allocation_index", "offset_bytes")
+    columns = ["value_id", "instruction_id", "alias_set", "memory_space", "size_bytes"]
+    columns += ["allocation_index", "offset_bytes"]
     values = []
     for value_id, row, alias_set, space, size, allocation, offset in zip(
         *(rows["values"][name] for name in columns), strict=True

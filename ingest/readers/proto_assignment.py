@@ -59,19 +59,19 @@ def read_assignment(
                 )
             offset = _checked(assigned, "offset", LARGEST_SIZE)
             size = _checked(assigned, "size", LARGEST_SIZE)
-            *definition, shape, element_type, logical_bytes = buffer
-            if logical_bytes is None:
-                logical_bytes = size
             values.append(
                 AssignedValue(
                     id_,
-                    *definition,
+                    buffer.instruction,
+                    buffer.shape_index,
+                    buffer.is_phi,
+                    buffer.memory_space,
                     allocation_index,
                     offset,
                     size,
-                    logical_bytes,
-                    shape,
-                    element_type,
+                    size if buffer.logical_bytes is None else buffer.logical_bytes,
+                    buffer.shape,
+                    buffer.element_type,
                 )
             )
     return BufferAssignment(list(allocations.values()), values)

@@ -415,8 +415,8 @@ class Dimensions:
         self.arrays = Arrays(graph, [*self._alike()])
         self.atoms = self.arrays.atoms
         self._values: dict[str, dict[str, str]] = {}
-        program = graph.program
-        self._fetches = {program.callee(row, "calls") for row in program.rows_with("async-start")}
+        hlo = graph.program
+        self._fetches = {hlo.callee(row, "calls") for row in hlo.rows_with("async-start")}
         for row, opcode in enumerate(graph.opcode):
             is_join = graph.whole[row] in self.flow.joins
             if (
@@ -426,7 +426,7 @@ class Dimensions:
                 and not is_join
             ):
                 self._follow(row, opcode)
-        for row in program.rows_with("gather", "scatter"):
+        for row in hlo.rows_with("gather", "scatter"):
             self._own_rows(row)
         self.arrays.equate_parts()
 
