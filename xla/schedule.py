@@ -29,12 +29,10 @@ def flatten(program: Program, order: Sequence[int] | None = None) -> Schedule:
     binds its operands, which can be an async-update. The computations of fusions, reducers and
     comparators are not scheduled, because they run within the time of one instruction.
 
-        %body …                          0  %b = parameter(0)
-          %b = parameter(0)              1  %next = add(%b, %b)
-          ROOT %next = add(%b, %b)       2  %c = parameter(0)
-        %condition …               ⇒     …
-        ENTRY %main …                       (condition before body, both before the while)
-          %loop = while(%p), …           5  %loop = while(%p)
+        %double (x) { %x = parameter(0); ROOT %sum = add(%x, %x) }
+        ENTRY %main (p) { %p = parameter(0); ROOT %twice = call(%p), to_apply=%double }
+
+    runs p, x, sum, twice.
 
     Args:
         order: the rows of each computation in the order in which it runs them, one computation
