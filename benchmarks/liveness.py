@@ -107,7 +107,7 @@ def derived_sizes(analysis: Analysis, platform: str) -> set[Row]:
     """The same as derived from the text."""
     flow, names = analysis.flow, analysis.program.names
     slots, sizes = flow.slots, value_sizes(flow, platform)
-    rows = set()
+    rows: set[Row] = set()
     for value, slot in enumerate(flow.defined_at):
         array = slots.array(slot)
         name, size = names[slots.row[slot]], sizes.size_bytes[value]
