@@ -33,7 +33,7 @@ _MAX_DIGITS: Final = 18
 
 
 class BackendConfig(NamedTuple):
-    """What one backend_config states.
+    """The facts in one backend_config.
 
     Attributes:
         scoped: memory reserved for the instruction alone; None if not stated.

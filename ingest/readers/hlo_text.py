@@ -33,7 +33,7 @@ from .stack_frames import FRAME_TABLES, NumberedLine, StackFrameReader, fill_sou
 _INSTRUCTION: Final = re.compile(r"  (?:ROOT )?%?[^ ]+ = ")
 # The heading of a table, as those of the stack frames, that a newer XLA may print.
 _HEADING: Final = re.compile(r"[A-Z][A-Za-z0-9]*(?: [A-Za-z0-9 ]+)?:?")
-# A text with more lines that cannot be read is no HLO text.
+# A text with more lines that cannot be read is not HLO text.
 _MAX_ERRORS: Final = 10_000
 # The second end is of a computation that other cores run, such as a TPU's sparse cores.
 _COMPUTATION_ENDS: Final = ("} // ", '}, execution_thread="')
@@ -42,8 +42,8 @@ _COMPUTATION_ENDS: Final = ("} // ", '}, execution_thread="')
 def read_hlo_text(lines: Lines) -> Program:
     """The program in an HLO text.
 
-    Lines that cannot be read are left out, see `Program.unread`. An instruction with an operand
-    that is not defined before lacks that operand and has the opcode NOT_READ.
+    Lines that cannot be read are skipped and noted in `Program.unread`. An instruction with an
+    operand that is not defined before it lacks that operand and has the opcode NOT_READ.
 
     Raises:
         DumpError: the text has no header, no entry computation, no end, no instruction that can
@@ -73,10 +73,36 @@ def read_hlo_text(lines: Lines) -> Program:
     return program
 
 
-def join_instructions(lines: list[str]) -> list[str]:
-    """The lines, with each instruction on its first line; its other lines are blank.
+def read_definitions(lines: Sequence[NumberedLine]) -> Program:
+    """Instructions that are printed outside of a computation, such as those of used values.
 
-    An instruction that is corrupt, so that it does not close before the next one, stays as it is.
+    They have no operands, and are in one computation without a name. Lines that cannot be read
+    are skipped and noted in `Program.unread`.
+    """
+    reader = _DefinitionReader(Program())
+    reader.open_computation("", is_entry=False)
+    errors: list[DumpError] = []
+    for number, line in lines:
+        try:
+            reader.add(line, number)
+        except DumpError as error:
+            errors.append(at_line(error, line, number))
+    reader.program.unread += unread_lines(errors, len(reader.program))
+    return reader.program
+
+
+class _DefinitionReader(InstructionReader):
+    """Reads instructions without their operands, which need not be defined."""
+
+    def operand_rows(self, names: list[str], line: int) -> tuple[int, ...]:
+        """No operands."""
+        return ()
+
+
+def join_instructions(lines: list[str]) -> list[str]:
+    """The lines, where those of an instruction are joined on its first one, and the others blank.
+
+    A corrupt instruction, which does not close before the next one starts, stays as it is.
     """
     joined = list(lines)
     starts = [index for index, line in enumerate(lines) if _INSTRUCTION.match(line)]
@@ -95,9 +121,9 @@ class HloTextReader:
     """One pass over the lines of an HLO text.
 
     Attributes:
-        instructions: the reader of the instructions; program: its program.
-        max_errors: how many lines may be left out.
-        errors: one for each line that was left out.
+        instructions: reads the instructions into `program`.
+        max_errors: how many lines may be skipped because they cannot be read.
+        errors: one for each skipped line, in order.
     """
 
     def __init__(self, instructions: InstructionReader, max_errors: int = 0) -> None:
@@ -114,8 +140,8 @@ class HloTextReader:
     def read(self, lines: Sequence[str]) -> None:
         """Read all lines.
 
-        Raises DumpError if the first one is no header, if more than `max_errors` cannot be read,
-        and for a truncated text and one without instructions.
+        Raises DumpError if the first line is not a header, if more than `max_errors` lines cannot
+        be read, and if the text is truncated or has no instructions.
         """
         self.program.name = header_name(lines[0]) or ""
         self.program.header = read_header(lines[0])
@@ -168,48 +194,53 @@ class HloTextReader:
         if not name or name.startswith("(") or not (signature == "{" or has_signature):
             raise DumpError("expected a computation")
         if self._is_in_computation and not self._unclosed:
-            why = "a computation starts before the one above it ends"
-            self._unclosed.append(Unread(number, why))
+            note = "a computation starts before the one above it ends"
+            self._unclosed.append(Unread(number, note))
         is_entry = line.startswith("ENTRY ")
         self._entry_count += is_entry
         self._is_in_computation, self._is_in_newer_table = True, False
         self.instructions.open_computation(name, is_entry=is_entry)
 
     def _check_end(self, last_line: int) -> None:
-        why = None
+        problem = None
         if self._is_in_computation:
-            why = "the text ends within a computation: it is cut short, dump it again"
+            problem = "the text ends within a computation: it is cut short, dump it again"
         elif self._entry_count != 1:
-            why = "the text has no entry computation: it is cut short, dump it again"
-        if self.errors and (why is not None or not len(self.program)):
+            problem = "the text has no entry computation: it is cut short, dump it again"
+        if self.errors and (problem is not None or not len(self.program)):
             raise self.errors[0]
-        if why is not None:
-            raise DumpError(why, last_line)
+        if problem is not None:
+            raise DumpError(problem, last_line)
 
     def unread_lines(self) -> list[Unread]:
-        """What was left out of the computations."""
+        """Notes on the lines of computations that could not be read."""
         return [*unread_lines(self.errors, len(self.program)), *self._unclosed]
 
     def read_frames(self) -> None:
-        """Add the stack frames to the program, none of them if a line of theirs is corrupt."""
+        """Add the stack frames to the program; none of them if one cannot be read."""
         reader = StackFrameReader()
         try:
             reader.read(self._frame_lines)
         except DumpError as error:
-            why = f"the stack frames are not read: {error}"
-            self.program.unread.append(Unread(error.line or self._frame_lines[0][0], why))
+            note = f"the stack frames are not read: {error}"
+            self.program.unread.append(Unread(error.line or self._frame_lines[0][0], note))
             return
         self.program.frames = reader.frames
         self.program.not_understood += reader.newer.not_understood()
 
 
-def unread_lines(errors: Sequence[DumpError], read: int) -> list[Unread]:
-    """One summary of the lines that were left out, `read` instructions being read."""
+def unread_lines(errors: Sequence[DumpError], instruction_count: int) -> list[Unread]:
+    """A note with the number of lines that cannot be read and the first error; none without errors.
+
+    Args:
+        instruction_count: the number of instructions that were read.
+    """
     if not errors:
         return []
     count = len(errors)
-    what = f"{count} of {count + read} instructions {'are' if count > 1 else 'is'} not read"
-    return [Unread(errors[0].line or 1, f"{what}: {errors[0]}")]
+    total = count + instruction_count
+    note = f"{count} of {total} instructions {'are' if count > 1 else 'is'} not read: {errors[0]}"
+    return [Unread(errors[0].line or 1, note)]
 
 
 def _last_computation_end(lines: Sequence[str]) -> int:
@@ -222,29 +253,3 @@ def _last_computation_end(lines: Sequence[str]) -> int:
 
 def _is_computation_end(line: str) -> bool:
     return line == "}" or line.startswith(_COMPUTATION_ENDS)
-
-
-class _DefinitionReader(InstructionReader):
-    """Reads instructions without their operands, which need not be defined."""
-
-    def operand_rows(self, names: list[str], line: int) -> tuple[int, ...]:
-        """No operands."""
-        return ()
-
-
-def read_definitions(lines: Sequence[NumberedLine]) -> Program:
-    """Instructions that are printed outside of a computation, such as those of used values.
-
-    They have no operands, and are in one computation without a name. Lines that cannot be read
-    are left out, see `Program.unread`.
-    """
-    reader = _DefinitionReader(Program())
-    reader.open_computation("", is_entry=False)
-    errors: list[DumpError] = []
-    for number, line in lines:
-        try:
-            reader.add(line, number)
-        except DumpError as error:
-            errors.append(at_line(error, line, number))
-    reader.program.unread += unread_lines(errors, len(reader.program))
-    return reader.program

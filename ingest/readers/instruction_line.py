@@ -103,8 +103,7 @@ def operand_names(operands: str) -> list[str]:
 def split_attributes(text: str) -> dict[str, str]:
     """The values of an instruction's attributes as text, in order.
 
-    A value extends to the next attribute; that of `backend_config`, which XLA prints last, to the
-    end of the line, or to metadata.
+    A value extends to the next attribute.
 
     >>> split_attributes(', dimensions={0,1}, metadata={op_name="a, b=c"}')
     {'dimensions': '{0,1}', 'metadata': '{op_name="a, b=c"}'}
@@ -117,14 +116,6 @@ def split_attributes(text: str) -> dict[str, str]:
         if name:
             attributes.setdefault(name, text[start : match.start()])
         name, start = match[1], match.end()
-        if name == "backend_config":
-            break
-    if name == "backend_config" and "metadata" not in attributes:
-        # Older XLA may print them the other way round.
-        position = text.find("}, metadata={", start) + 1
-        if position:
-            attributes["metadata"] = text[position + len(", metadata=") :]
-            text = text[:position]
     if name:
         attributes.setdefault(name, text[start:])
     return attributes

@@ -15,16 +15,15 @@ from .newer_text import NewerNames
 
 _INTEGER_SHAPE: Final = re.compile(r"[su](?:8|16|32|64)\[\]")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
-# A number of more digits is none of XLA's, and slow to read.
+# XLA prints no longer number of a tuple element, and Python parses long ones slowly.
 _MAX_DIGITS: Final = 9
 
 
 class InstructionReader:
-    """Adds instructions to a program.
+    """Adds instructions to a program. `finish` resolves names that may be defined later.
 
     Attributes:
-        program: the program; finish() completes it.
-        entry_parameters: the entry computation's parameters, by number.
+        entry_parameters: the parameters of the entry computation, by number.
     """
 
     def __init__(self, program: Program) -> None:
@@ -52,7 +51,7 @@ class InstructionReader:
     def add(self, line: str, number: int) -> None:
         """Add the instruction on a line, which has this number in the file.
 
-        Raises DumpError if it cannot be read; then nothing is added.
+        Raises DumpError if it cannot be read; then it is not added.
         """
         parts = split_instruction(line)
         program = self.program
@@ -113,7 +112,7 @@ class InstructionReader:
         return tuple([row if row >= first else NONE for row in rows])
 
     def drop_undefined_operands(self, row: int) -> None:
-        """Leave out the operands of an instruction that are NONE: then no rule covers it."""
+        """Remove NONE from an instruction's operands, and set its opcode to NOT_READ."""
         program = self.program
         operands = program.operands[row]
         self._undefined.append((row, operands.index(NONE), program.opcode[row]))
@@ -148,7 +147,7 @@ class InstructionReader:
         return row
 
     def add_attributes(self, row: int, attributes: Attributes) -> None:
-        """Add what only some instructions have."""
+        """Add the attributes that only some instructions have."""
         program = self.program
         for attribute, callee in attributes.calls:
             self._calls.append((row, attribute, callee))
@@ -168,10 +167,10 @@ class InstructionReader:
             add_backend_config(program, row, attributes.config)
 
     def finish(self) -> None:
-        """Resolve the names of computations and of control predecessors; add notes.
+        """Resolve the names of computations and control predecessors, and add notes.
 
-        A name of nothing is left out. Undefined operands have no note of their own if other lines
-        were left out, which may define them.
+        Names that the text does not define are left out. Undefined operands are not noted in
+        `Program.unread` if other lines are, because these may have defined them.
         """
         program = self.program
         program.is_gpu |= self._attributes.is_gpu
@@ -186,18 +185,18 @@ class InstructionReader:
             program.unread.append(self._unread_operands())
 
     def _unread_operands(self) -> Unread:
-        """The instructions with undefined operands, the first one by name."""
+        """A note that counts the instructions with undefined operands and names the first."""
         program, count = self.program, len(self._undefined)
         row, number, opcode = self._undefined[0]
-        what = (
+        note = (
             f"{count} of {len(program)} instructions {'have' if count > 1 else 'has'} an operand "
             f"that is not defined before: operand {number} of {opcode} {program.names[row]}"
         )
-        return Unread(program.lines[row], what)
+        return Unread(program.lines[row], note)
 
 
 def _element(shape: Shape, number: str, owner: str) -> Shape:
-    """An element of a tuple's shape. Raises DumpError if it has none of this number."""
+    """The shape of a tuple's element. Raises DumpError if the tuple has no such element."""
     elements = shape.elements if isinstance(shape, TupleShape) else ()
     if not number.isdecimal() or len(number) > _MAX_DIGITS or int(number) >= len(elements):
         raise DumpError(f"{owner} has {len(elements)} elements")

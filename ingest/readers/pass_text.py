@@ -20,7 +20,13 @@ _ELEMENT = re.compile(r"(.*)#([0-9]{1,9})")
 
 
 class PassName(NamedTuple):
-    """What the name of a text says: its dump's stem, its number, the pipeline and the pass."""
+    """The file name of a text between two passes.
+
+    Attributes:
+        stem: the stem of the dump's files.
+        step: the number of the text in the dump, in the order in which XLA ran the passes.
+        compiler_pass: the pass that ran before; None if no pass of the pipeline did.
+    """
 
     stem: str
     step: int
@@ -29,17 +35,17 @@ class PassName(NamedTuple):
 
 
 def pass_name(name: str) -> PassName | None:
-    """What a file's name says, None if it is no text between two passes.
+    """The parts of a file's name; None if it is not that of a text between two passes.
 
     >>> pass_name("module_0000.jit_f.0011.simplification.after_algsimp.before_dce.txt")
     PassName(stem='module_0000.jit_f', step=11, pipeline='simplification', compiler_pass='algsimp')
     """
     if not _STEP.search(name):
         return None
-    found = _NAME.fullmatch(_SUFFIX.sub("", name))
-    if found is None or (found["after"] is None and found["before"] is None):
+    match = _NAME.fullmatch(_SUFFIX.sub("", name))
+    if match is None or (match["after"] is None and match["before"] is None):
         return None
-    return PassName(found["stem"], int(found["step"]), found["pipeline"], found["after"])
+    return PassName(match["stem"], int(match["step"]), match["pipeline"], match["after"])
 
 
 def read_pass_text(content: bytes) -> PassProgram:

@@ -107,8 +107,8 @@ def _split_tables(lines: Sequence[NumberedLine]) -> dict[str, list[NumberedLine]
     headings = [line for _, line in lines if line in FRAME_TABLES]
     for table in FRAME_TABLES:
         if headings.count(table) != 1:
-            why = f"the stack frame table {table} is missing or repeated"
-            raise DumpError(why, lines[0][0])
+            problem = f"the stack frame table {table} is missing or repeated"
+            raise DumpError(problem, lines[0][0])
     tables: dict[str, list[NumberedLine]] = {}
     rows: list[NumberedLine] = []
     for number, line in lines:
