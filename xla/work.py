@@ -178,7 +178,7 @@ def convolution_flops(arrays: Sequence[Dimensions], attributes: Mapping[str, str
     )
     window = dict(part.split("=", 1) for part in attributes.get("window", "{}")[1:-1].split())
     strides, lhs_dilations, rhs_dilations = (
-        window[name].split("x") if name in window else []
+        [int(number) for number in window[name].split("x")] if name in window else []
         for name in ("stride", "lhs_dilate", "rhs_dilate")
     )
     padding = _PAIR.findall(window.get("pad", ""))
@@ -189,10 +189,10 @@ def convolution_flops(arrays: Sequence[Dimensions], attributes: Mapping[str, str
             lhs_sizes.get(name, 1),
             kernel_sizes[name],
             result_sizes.get(name, 1),
-            stride=int(strides[axis]) if strides else 1,
+            stride=strides[axis] if strides else 1,
             low=int(padding[axis][0]) if "pad" in window else 0,
-            lhs_dilation=int(lhs_dilations[axis]) if lhs_dilations else 1,
-            rhs_dilation=int(rhs_dilations[axis]) if rhs_dilations else 1,
+            lhs_dilation=lhs_dilations[axis] if lhs_dilations else 1,
+            rhs_dilation=rhs_dilations[axis] if rhs_dilations else 1,
         )
     # The kernel's input features are those of one group already.
     elements = result_sizes.get("b", 1) * result_sizes.get("f", 1) * kernel_sizes.get("i", 1)
@@ -225,7 +225,7 @@ def window_pairs(
     common = gcd(stride, lhs_dilation)
     # r is determined modulo `step` where it exists.
     step = lhs_dilation // common
-    inverse = pow(stride // common, -1, step)
+    inverse: int = pow(stride // common, -1, step)
     last = (size - 1) * lhs_dilation
     pairs = 0
     for w in range(window):
