@@ -15,7 +15,6 @@ from ..xla.attribution import Attribution
 from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, Event, PassRow, follow
 from ..xla.complete import match_values
 from ..xla.figures import MemoryFigures, memory_figures
-from ..xla.frames import find_user_lines
 from ..xla.idle_buffers import (
     AliasSetRow,
     BufferUse,
@@ -24,7 +23,6 @@ from ..xla.idle_buffers import (
     find_temp_values,
     residual_rows,
 )
-from ..xla.kernels import PlacedPart, place_kernel_parts
 from ..xla.parts import Allocation, AssignedValue, LiveRanges, Origin, Parts, UsedValues
 from ..xla.pass_programs import is_forwarding
 from ..xla.peak_parts import (
@@ -36,7 +34,7 @@ from ..xla.peak_parts import (
     peak_parts,
     source_line_name,
 )
-from ..xla.program import NO_METADATA, NONE, EntryShape, Program, StackFrame
+from ..xla.program import NONE, Program
 from ..xla.program_id import program_id, skeleton_id
 from ..xla.scopes import Scope
 from ..xla.spaces import MemorySpace, memory_spaces
@@ -44,6 +42,7 @@ from ..xla.traits import Trait, find_traits
 from ..xla.value_columns import value_columns
 from ..xla.work import measure_work
 from .derive import Derivation
+from .program_rows import definition_columns, entries_at, numbers_at, program_relations
 from .rows import Columns, Module, Rows, columns_of
 
 
@@ -229,73 +228,16 @@ class _ModuleBuilder:
             columns["schedule_time"] = [times.get(name) for name in self.ids]
         if program is None:
             return
-        # By instruction_id, the row of the program.
-        rows = [program.row_of.get(name, NONE) for name in self.ids]
-        lines = find_user_lines(program.metadata, program.frames, self.user_code)
-        metadata = [program.metadata[row] if row != NONE else NO_METADATA for row in rows]
-        columns["opcode"] = _taken(program.opcode, rows)
-        columns["shape"] = _taken(program.shape, rows)
-        columns["op_name"] = [source.op_name for source in metadata]
-        columns["stack_frame_id"] = [source.stack_frame_id for source in metadata]
-        columns |= columns_of(
-            lines[0]._fields if lines else (),
-            [lines[row] if row != NONE else (None,) * 5 for row in rows],
-        )
-        columns["custom_call_target"] = [program.custom_call_target.get(row) for row in rows]
-        scoped = [program.scoped.get(row) for row in rows]
-        columns["scoped_bytes"] = [memory and memory.reserved_bytes for memory in scoped]
-        columns["scoped_space"] = [memory and memory.space for memory in scoped]
-        columns["used_scoped_bytes"] = [memory and memory.used_bytes for memory in scoped]
-        if self.parts.program is None:
-            return
-        roots = set(program.root)
-        computations = [
-            program.computation_names[computation] for computation in program.computation
-        ]
-        columns["computation"] = _taken(computations, rows)
-        columns["is_root"] = [row in roots if row != NONE else None for row in rows]
-        columns["parameter_number"] = _numbers(program.parameter_number, rows)
-        columns["tuple_index"] = _numbers(program.tuple_index, rows)
-        columns["fusion_kind"] = [program.fusion_kind.get(row) for row in rows]
-        columns["attributes"] = [program.attributes.get(row) for row in rows]
-        if self.attribution is not None:
-            columns["scope_id"] = _numbers(self.attribution.scopes.scope_id, rows)
-            columns["pass"] = _taken(self.attribution.passes.by_row, rows)
+        columns |= definition_columns(program, list(self.ids), self.user_code)
+        if self.parts.program is not None and self.attribution is not None:
+            rows = [program.row_of.get(name, NONE) for name in self.ids]
+            columns["scope_id"] = numbers_at(self.attribution.scopes.scope_id, rows)
+            columns["pass"] = entries_at(self.attribution.passes.by_row, rows)
 
     def _add_program(self, program: Program, header: dict[str, object]) -> None:
         """The relations that only HLO text fills; its FLOPs go to the header, too."""
-        calls = [
-            (row, attribute, program.computation_names[computation])
-            for row in sorted(program.calls)
-            for attribute, computation in program.calls[row]
-        ]
-        self._add("calls", ("instruction_id", "attribute", "computation"), calls)
-        operands = [
-            (row, number, operand)
-            for row, row_operands in enumerate(program.operands)
-            for number, operand in enumerate(row_operands)
-        ]
-        self._add(
-            "operands", ("instruction_id", "operand_number", "operand_instruction_id"), operands
-        )
-        control = [
-            (row, predecessor)
-            for row in sorted(program.control_predecessors)
-            for predecessor in program.control_predecessors[row]
-        ]
-        self._add("control_dependencies", ("instruction_id", "predecessor_instruction_id"), control)
-        self._add("stack_frames", StackFrame._fields, list(program.frames.values()))
-        computations: Columns = {
-            "computation": program.computation_names,
-            "is_entry": [
-                computation == program.entry
-                for computation in range(len(program.computation_names))
-            ],
-        }
-        self.rows["computations"] = computations
-        self._add("entry_shapes", EntryShape._fields, program.entry_shapes or [])
-        self._add("kernel_parts", PlacedPart._fields, place_kernel_parts(program))
-        if self.attribution is not None and self.attribution.scopes.rows:
+        self.rows |= program_relations(program)
+        if self.attribution is not None:
             scopes = [(number, *scope) for number, scope in enumerate(self.attribution.scopes.rows)]
             self._add("scopes", ("scope_id", *Scope._fields), scopes)
         if self.derivation.program is not None:
@@ -303,12 +245,15 @@ class _ModuleBuilder:
             header["flops"], header["unknown_loops"] = work.total_flops, work.unknown_loops
             ids = self.rows["instructions"]["instruction_id"]
             self.rows["instructions"]["flops"] = [work.flops.get(row) for row in ids]
-            if calls:
-                self.rows["calls"]["trip_count"] = [
+            self.rows["computations"]["executions"] = work.executions
+            if "calls" in self.rows:
+                calls = self.rows["calls"]
+                calls["trip_count"] = [
                     work.trip_counts.get(row) if attribute in ("body", "condition") else None
-                    for row, attribute, _ in calls
+                    for row, attribute in zip(
+                        calls["instruction_id"], calls["attribute"], strict=True
+                    )
                 ]
-            computations["executions"] = work.executions
 
     def _disagreements(self, program: Program, header: dict[str, object]) -> list[str]:
         """Where the parts are at odds with the HLO text."""
@@ -578,13 +523,3 @@ class _ModuleBuilder:
 def opcode_counts(counts: Mapping[str, int]) -> str:
     """Opcodes, each with its number of instructions: `all-to-all-start (12)`."""
     return ", ".join(f"{opcode} ({count})" for opcode, count in counts.items())
-
-
-def _taken(column: Sequence[Any], rows: Iterable[int]) -> list[Any]:
-    """The column at these rows, None for NONE."""
-    return [column[row] if row != NONE else None for row in rows]
-
-
-def _numbers(column: Sequence[int], rows: Iterable[int]) -> list[int | None]:
-    """The numbers at these rows, None for NONE."""
-    return [None if row == NONE or column[row] == NONE else column[row] for row in rows]

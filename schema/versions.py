@@ -15,7 +15,7 @@ except ImportError:
     _version = "0.0"
 TOOL_VERSION: str = _version
 
-READER_VERSION = 5
+READER_VERSION = 6
 SCHEMA_VERSION = 1
 
 

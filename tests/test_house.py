@@ -102,6 +102,29 @@ def test_every_package_is_listed_and_typer_is_imported_in_cli_alone():
     assert typed == {"cli"}
 
 
+def test_the_engine_is_plain_loops():
+    """XLA's rules and the readers use neither numpy nor pyarrow."""
+    plain = [
+        (module, file)
+        for module, file in files().items()
+        if room(module) == "xla" or module.startswith("ingest.readers")
+    ]
+    assert len(plain) > 60
+    names = {
+        (module, name.split(".")[0])
+        for module, file in plain
+        for node in ast.walk(ast.parse(file.read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+    }
+    assert not {(module, name) for module, name in names if name in ("numpy", "pyarrow", "pandas")}
+
+
 def to_be_packed():
     """Every file that the package needs, relative to the checkout."""
     kinds = (".py", ".sql", ".txt", ".json", ".typed", ".html", ".css", ".js", ".zst")
