@@ -75,9 +75,7 @@ def _add_instructions(
         # Without a marked root, the last instruction is the root.
         program.root[-1] = row
     for row, (is_root, attributes, fusion_kind, target) in enumerate(
-        _zipped(
-            rows, "instructions", "is_root", "attributes", "fusion_kind", "custom_call_target"
-        )
+        _zipped(rows, "instructions", "is_root", "attributes", "fusion_kind", "custom_call_target")
     ):
         if is_root:
             program.root[program.computation[row]] = row
