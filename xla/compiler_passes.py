@@ -17,7 +17,7 @@ from typing import NamedTuple
 from .pass_programs import PassProgram, counted_changes, digest, estimated_peak
 from .program import NONE
 
-# How a pass changed the instruction of a buffer.
+# Changes that a pass can make to the instruction of a buffer.
 EVENTS = (
     "program",
     "appeared",
@@ -29,7 +29,7 @@ EVENTS = (
     "type",
     "replaced",
 )
-# The same instruction under another name, as in a copy of a loop's body: it is not reported.
+# An instruction under another name, as in a copy of a loop's body: it is not reported.
 _RENAMED = "renamed"
 # The largest buffers of the peak are followed, if they have this share of it.
 MAX_BUFFERS = 64

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .opcodes import ELEMENTWISE
-from .program import Program
+from .program import NONE, Program
 
 # XLA's scheduler does not count these, which define no buffer of their own.
 _NOT_COUNTED = ("parameter", "constant")
@@ -110,15 +110,14 @@ class ComputationOrder:
         ]
         # XLA's schedulers follow control dependencies as they follow operands.
         self._followed = [list(operands) for operands in self._operands]
-        for earlier, later in control:
-            if earlier in self.node and later in self.node:
-                self._followed[self.node[later]].append(self.node[earlier])
+        for first, then in control:
+            if first in self.node and then in self.node:
+                self._followed[self.node[then]].append(self.node[first])
         before = [set(operands) for operands in self._operands]
-        for earlier, later in (*edges, *control):
-            if earlier in self.node and later in self.node:
-                first, then = self.node[earlier], self.node[later]
-                if first < then:
-                    before[then].add(first)
+        for first, then in (*edges, *control):
+            # An edge against the current order cannot hold.
+            if first in self.node and self.node[first] < self.node.get(then, NONE):
+                before[self.node[then]].add(self.node[first])
         self._before = [sorted(nodes) for nodes in before]
         self._after: list[list[Node]] = [[] for _ in rows]
         for then, nodes in enumerate(self._before):
@@ -229,26 +228,26 @@ class ComputationOrder:
                 claimed[allocation].append((first, last))
 
     @cached_property
-    def _earlier(self) -> list[int]:
+    def _ancestors(self) -> list[int]:
         """By node, a bit set of itself and all nodes that must run before it."""
-        earlier: list[int] = []
+        ancestors: list[int] = []
         for node, before in enumerate(self._before):
             bits = 1 << node
             for other in before:
-                bits |= earlier[other]
-            earlier.append(bits)
-        return earlier
+                bits |= ancestors[other]
+            ancestors.append(bits)
+        return ancestors
 
     @cached_property
-    def _later(self) -> list[int]:
+    def _descendants(self) -> list[int]:
         """By node, a bit set of itself and all nodes that must run after it."""
-        later = [0] * len(self.rows)
+        descendants = [0] * len(self.rows)
         for node in range(len(self.rows) - 1, -1, -1):
             bits = 1 << node
             for other in self._after[node]:
-                bits |= later[other]
-            later[node] = bits
-        return later
+                bits |= descendants[other]
+            descendants[node] = bits
+        return descendants
 
     def bound(self, inner: Sequence[int]) -> int:
         """A lower bound of the peak in any order: the bytes that are live at a node in all orders.
@@ -258,12 +257,14 @@ class ComputationOrder:
         """
         sums = _BitSums()
         for size, touches in zip(self._sizes, self._touches, strict=True):
-            earlier = later = 0
+            before_access = after_access = 0
             for node in touches:
-                earlier |= self._earlier[node]
-                later |= self._later[node]
-            sums.add(size, earlier & later)
-        used = [total + own for total, own in zip(sums.totals(len(self.rows)), inner, strict=True)]
+                before_access |= self._ancestors[node]
+                after_access |= self._descendants[node]
+            sums.add(size, before_access & after_access)
+        used = [
+            total + called for total, called in zip(sums.totals(len(self.rows)), inner, strict=True)
+        ]
         for node, size in self._max_shared().items():
             used[node] -= size
         return max(used, default=0)
@@ -273,7 +274,7 @@ class ComputationOrder:
         by_result: dict[tuple[Node, int], int] = defaultdict(int)
         for node, operand, result in self._possibly_shared:
             others = (other for other in self._touches[operand] if other != node)
-            if not any(self._later[node] >> other & 1 for other in others):
+            if not any(self._descendants[node] >> other & 1 for other in others):
                 size = by_result[node, result] + self._sizes[operand]
                 by_result[node, result] = min(size, self._sizes[result])
         shared: dict[Node, int] = defaultdict(int)
@@ -283,13 +284,13 @@ class ComputationOrder:
 
     def movable_buffers(self, node: Node) -> list[MovableBuffer]:
         """The buffers that are live at a node in the current order, and need not be in all."""
-        earlier, later = _reachable(node, self._before), _reachable(node, self._after)
+        ancestors, descendants = _reachable(node, self._before), _reachable(node, self._after)
         movable = []
         for number, touches in enumerate(self._touches):
             if not touches[0] < node < touches[-1] or node in touches:
                 continue
-            is_made = not earlier.isdisjoint(touches)
-            if not is_made or later.isdisjoint(touches):
+            is_made = not ancestors.isdisjoint(touches)
+            if not is_made or descendants.isdisjoint(touches):
                 reader = next(touch for touch in touches if touch > node)
                 movable.append(
                     MovableBuffer(

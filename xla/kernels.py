@@ -78,8 +78,8 @@ class PlacedPart(NamedTuple):
 def place_kernel_parts(program: Program) -> list[PlacedPart]:
     """The arrays that the kernels of a program keep on chip, with their bytes.
 
-    A block is of an operand or, if its number is beyond the operands, of the kernel's result: the
-    number is then that of the result's element.
+    A block belongs to an operand or, if its number is beyond the operands, to an element of the
+    kernel's result.
     """
     rows = []
     for part in program.kernels:

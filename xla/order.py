@@ -62,7 +62,7 @@ class Ordering:
 
     @cached_property
     def crowded_bytes(self) -> int:
-        """The same if only today's guests can be in the memory of arguments and results."""
+        """The depth-first peak if only today's guests borrow memory of arguments and results."""
         residents = []
         for resident in self.buffers.residents:
             home, rows = self._lift(resident.rows)
@@ -102,7 +102,7 @@ class Ordering:
         return movable
 
     def _peak(self, measure: Callable[[ComputationOrder, list[int]], int]) -> int:
-        """A measure of the entry computation, where a call has the measure of what it calls."""
+        """A measure of the entry computation, with the measure of each callee at its call."""
         inner = {computation: [0] * len(rows) for computation, rows in self._rows.items()}
         peaks: dict[int, int] = {}
         for computation in self._program.callees_first():
@@ -127,7 +127,7 @@ class Ordering:
             if home != NONE:
                 buffers[home].append(LocalBuffer(buffer, self.buffers.sizes[buffer], lifted))
         edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for defining, readers in self.buffers.in_place:
+        for defining, readers in self.buffers.shared_sets:
             home, lifted = self._lift([*defining, *readers])
             if home != NONE:
                 edges[home] += self._write_edges(home, lifted, defining)

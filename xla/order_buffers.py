@@ -44,7 +44,7 @@ class Buffers:
         defined_bytes: by instruction, of all values that it defines.
         values: by buffer, the value_ids in it.
         shares: an instruction, the buffers of an operand and of the result in one place.
-        in_place: for each set of values that share memory in any order, in any memory space: the
+        shared_sets: for each set of values that share memory in any order, in any memory space: the
             instructions that define them, and those that read them.
         residents: the values of arguments and results whose memory others may borrow.
     """
@@ -54,7 +54,7 @@ class Buffers:
     defined_bytes: Sequence[int]
     values: Sequence[Sequence[int]] = ()
     shares: Iterable[tuple[int, int, int]] = ()
-    in_place: Iterable[tuple[Sequence[int], Sequence[int]]] = ()
+    shared_sets: Iterable[tuple[Sequence[int], Sequence[int]]] = ()
     residents: Sequence[Resident] = ()
 
 
@@ -95,7 +95,7 @@ def find_buffers(
         defined_bytes,
         contents,
         _shared_places(values, readers, buffer_of),
-        _in_place_sets(values, readers, sets),
+        _shared_sets(values, readers, sets),
         _residents(program, values, readers, sets),
     )
 
@@ -112,7 +112,7 @@ def _temp_sizes(values: Sequence[OrderedValue], sets: Sequence[int]) -> dict[int
     return {alias_set: sizes[alias_set] for alias_set in sorted(sizes.keys() - fixed)}
 
 
-def _in_place_sets(
+def _shared_sets(
     values: Sequence[OrderedValue], readers: Sequence[Sequence[int]], sets: Sequence[int]
 ) -> list[tuple[list[int], list[int]]]:
     """The instructions that define, and those that read, the sets of several values."""

@@ -98,10 +98,10 @@ def estimated_peak(program: PassProgram) -> int:
     Nothing is packed. A loop's carry is in place, as are dynamic-update-slice and scatter. Values
     within a fusion need nothing. The peak of a called computation is added where it is called.
     """
-    is_in_place = _in_place_rows(program)
+    updates = _updates(program)
     is_forward = [
-        in_place or is_forwarding(opcode)
-        for in_place, opcode in zip(is_in_place, program.opcode, strict=True)
+        is_update or is_forwarding(opcode)
+        for is_update, opcode in zip(updates, program.opcode, strict=True)
     ]
     sizes = _new_bytes(program, is_forward)
     last = _last_uses(program, is_forward)
@@ -127,7 +127,7 @@ def estimated_peak(program: PassProgram) -> int:
     return peaks[program.entry] if len(program) else 0
 
 
-def _in_place_rows(program: PassProgram) -> list[bool]:
+def _updates(program: PassProgram) -> list[bool]:
     """Whether an instruction is an update in place, or a fusion that ends in one, by row."""
     is_in_place = [opcode in _IN_PLACE for opcode in program.opcode]
     for row, opcode in enumerate(program.opcode):

@@ -68,7 +68,7 @@ def measure_work(program: Program) -> Work:
 
 
 def _executions(program: Program, trip_counts: Mapping[int, int]) -> list[int]:
-    """How often each computation runs: all calls of it, times the trip count for a loop's."""
+    """Number of runs of each computation: the sum over its calls, times trip counts."""
     executions = [0] * len(program.computation_names)
     executions[program.entry] = 1
     calls: dict[int, list[tuple[int, int]]] = {}
@@ -182,7 +182,7 @@ def convolution_flops(arrays: Sequence[Dimensions], attributes: Mapping[str, str
         for name in ("stride", "lhs_dilate", "rhs_dilate")
     )
     padding = _PAIR.findall(window.get("pad", ""))
-    pairs = 1
+    pairs: int = 1
     spatial = sorted((name for name in kernel_sizes if name.isdecimal()), key=int)
     for axis, name in enumerate(spatial):
         pairs *= window_pairs(
@@ -242,7 +242,7 @@ def window_pairs(
 
 
 def _trip_counts(program: Program) -> dict[int, int]:
-    """How often each loop runs, by row: as XLA states it, otherwise from its counter."""
+    """The trip count of each loop, by row: as XLA states it, otherwise from its counter."""
     trip_counts = dict(program.trip_counts)
     for row, opcode in enumerate(program.opcode):
         if opcode == "while" and row not in trip_counts:
@@ -268,7 +268,7 @@ class _Loop:
         self._condition, self._body = called.get("condition", NONE), called.get("body", NONE)
 
     def trip_count(self) -> int | None:
-        """How often the loop runs; None if it does not count up to a known limit."""
+        """Number of iterations; None if the loop does not count up to a known limit."""
         program = self._program
         if self._condition == NONE or self._body == NONE:
             return None

@@ -19,7 +19,7 @@ from ...xla.shapes import ArrayShape, allocated_bytes
 from .asked_program import Change, Piece, Program, replay, texts_of
 from .dimensions import Dimensions, Word, Words, numbers, window_parts
 from .flow import Ints, Mask
-from .graph import Place
+from .graph import Slot
 
 # What is summed over all parts is carried from the first to the last.
 _SUMMED = 1 << 20
@@ -94,7 +94,7 @@ class Cutting:
         )
         values, *parts = (table[name].to_pylist() for name in table.column_names)
         dimensions, arrays = self.dimensions, []
-        for value, place in zip(values, self._graph.places(*parts), strict=True):
+        for value, place in zip(values, self._graph.find_slots(*parts), strict=True):
             shape = dimensions.arrays.shape(place) if value in rows and place != NONE else None
             if shape is not None:
                 words = map(dimensions.atoms.leaves, dimensions.arrays.words(place))
@@ -162,7 +162,7 @@ class Cutting:
             ]
         )
 
-    def atoms(self, place: Place) -> tuple[int, ...]:
+    def atoms(self, place: Slot) -> tuple[int, ...]:
         """All atoms of an array, in order of its dimensions."""
         combinations, of_place = self._atoms
         return combinations[int(of_place[place])]
@@ -217,7 +217,7 @@ class Cutting:
             return False
         return not flow.comes_back(region, has)
 
-    def _goes_along(self, place: Place, atom: int) -> bool:
+    def _goes_along(self, place: Slot, atom: int) -> bool:
         """Whether an instruction sorts along an axis, or computes elements from neighbours."""
         graph = self.program.graph
         instruction, program = graph.instruction[place], graph.program
@@ -235,7 +235,7 @@ class Cutting:
             # Of one to three axes, the last ones; how many is not kept.
             return any(axes[-3:])
         if opcode == "scatter":
-            return atom not in self.atoms(graph.whole[graph.operands[instruction][-1]])
+            return atom not in self.atoms(graph.root_slot[graph.operands[instruction][-1]])
         if opcode == "custom-call":
             target = program.custom_call_target.get(instruction, "")
             if target in _ELEMENT_BY_ELEMENT:
@@ -248,7 +248,7 @@ class Cutting:
         labels = values["dim_labels"].partition("->")[2]
         sizes = window_parts(values.get("window", "")).get("size", [])
         graph = self.program.graph
-        source = self._words(graph.whole[graph.operands[instruction][0]])
+        source = self._words(graph.root_slot[graph.operands[instruction][0]])
         inputs = values["dim_labels"].partition("_")[0]
         return any(
             axes[labels.index(str(number))]
@@ -258,7 +258,7 @@ class Cutting:
             for number, size in enumerate(sizes)
         )
 
-    def _words(self, place: Place) -> Words:
+    def _words(self, place: Slot) -> Words:
         return self.dimensions.arrays.words(place)
 
     def _adds(self, instruction: int) -> bool:
@@ -349,15 +349,15 @@ class Cutting:
         return found
 
     @cached_property
-    def values(self) -> dict[Place, int]:
+    def values(self) -> dict[Slot, int]:
         """The value that is defined at a slot."""
         table = self.program.rows(
             'SELECT instruction_id, shape_index, value_id FROM "values" WHERE module_id = $1'
         )
         *parts, values = (table[name].to_pylist() for name in table.column_names)
-        return dict(zip(self._graph.places(*parts), values, strict=True))
+        return dict(zip(self._graph.find_slots(*parts), values, strict=True))
 
-    def _outer(self, place: Place) -> Place:
+    def _outer(self, place: Slot) -> Slot:
         """What a fusion gives, of a place within it; else the place."""
         while place not in self.values:
             readers = self.flow.readers[place]

@@ -11,7 +11,7 @@ from ...xla.program import NONE, attribute_values
 from ...xla.shapes import ArrayShape
 from .asked_program import Program
 from .flow import Flow
-from .graph import Graph, Place
+from .graph import Graph, Slot
 
 # Which dimensions of an instruction's operands are which of its result, as its attributes say.
 
@@ -244,7 +244,7 @@ class Arrays:
     the same words.
     """
 
-    def __init__(self, graph: Graph, alike: Iterable[tuple[Place, Place]]) -> None:
+    def __init__(self, graph: Graph, alike: Iterable[tuple[Slot, Slot]]) -> None:
         self.atoms = Atoms()
         self._graph = graph
         self._shapes = graph.arrays
@@ -263,7 +263,7 @@ class Arrays:
         """The atoms that only say into how many parts, such as halves, a program cuts."""
         return set(self.atoms.leaves(self._counts))
 
-    def words(self, place: Place) -> Words:
+    def words(self, place: Slot) -> Words:
         """A word a dimension of the array there."""
         first = self.first[place]
         found = self._words[first]
@@ -274,11 +274,11 @@ class Arrays:
             found = self._words[first] = tuple([new(max(size, 1)) for size in sizes])
         return found
 
-    def shape(self, place: Place) -> ArrayShape | None:
+    def shape(self, place: Slot) -> ArrayShape | None:
         """The array at a slot; None for a tuple."""
         return self._shapes[place]
 
-    def parts(self, place: Place) -> list[Place]:
+    def parts(self, place: Slot) -> list[Slot]:
         """The elements of a tuple."""
         found, end = [], place + self._sizes[place]
         place += 1
@@ -287,18 +287,18 @@ class Arrays:
             place += self._sizes[place]
         return found
 
-    def like(self, operand: Place, result: Place) -> None:
+    def like(self, operand: Slot, result: Slot) -> None:
         """Each dimension is the operand's if there are as many and their sizes are equal."""
         if not self.is_tuple(result) and len(self.words(operand)) == len(self.words(result)):
             self.window(operand, result)
 
-    def window(self, whole: Place, window: Place) -> None:
+    def window(self, whole: Slot, window: Slot) -> None:
         """A window's dimension is the whole one if their sizes are equal, else the program's."""
         for one, other in zip(self.words(whole), self.words(window), strict=True):
             if self.size(one) == self.size(other):
                 self.atoms.equate(one, other)
 
-    def cut(self, operand: Place, result: Place) -> None:
+    def cut(self, operand: Slot, result: Slot) -> None:
         """Note which dimensions are cut, into halves say, or joined."""
         for one, other in zip(self.words(operand), self.words(result), strict=True):
             a, b = self.size(one), self.size(other)
@@ -307,22 +307,22 @@ class Arrays:
             else:
                 self._parts.append((one, other) if a > b else (other, one))
 
-    def is_tuple(self, place: Place) -> bool:
+    def is_tuple(self, place: Slot) -> bool:
         """Whether there are several arrays."""
         return self._shapes[place] is None
 
-    def flat(self, place: Place) -> list[int]:
+    def flat(self, place: Slot) -> list[int]:
         """All dimensions as one."""
         return [atom for word in self.words(place) for atom in word]
 
-    def in_memory(self, place: Place) -> list[Word]:
+    def in_memory(self, place: Slot) -> list[Word]:
         """The dimensions that are not 1, from major to minor."""
         shape, words = self.shape(place), self.words(place)
         assert shape is not None
         order = shape.minor_to_major or tuple(reversed(range(len(words))))
         return [words[at] for at in reversed(order) if words[at]]
 
-    def is_linear(self, place: Place) -> bool:
+    def is_linear(self, place: Slot) -> bool:
         """Whether the elements lie in the order of the dimensions, although there are tiles."""
         shape = self.shape(place)
         assert shape is not None
@@ -418,7 +418,7 @@ class Dimensions:
         hlo = graph.program
         self._fetches = {hlo.callee(row, "calls") for row in hlo.rows_with("async-start")}
         for row, opcode in enumerate(graph.opcode):
-            is_join = graph.whole[row] in self.flow.joins
+            is_join = graph.root_slot[row] in self.flow.joins
             if (
                 graph.operands[row]
                 and opcode not in _ALIKE
@@ -430,13 +430,13 @@ class Dimensions:
             self._own_rows(row)
         self.arrays.equate_parts()
 
-    def _alike(self) -> Iterator[tuple[Place, Place]]:
+    def _alike(self) -> Iterator[tuple[Slot, Slot]]:
         """Pairs of slots whose arrays have the same dimensions, if they have as many elements."""
         graph, flow = self._graph, self.flow
         yield from flow.same
         yield from self._positions()
         for row, opcode in enumerate(graph.opcode):
-            operands, result = graph.operands[row], graph.whole[row]
+            operands, result = graph.operands[row], graph.root_slot[row]
             if opcode in _ALIKE:
                 count = len(operands)
             elif opcode == "scatter":
@@ -446,30 +446,30 @@ class Dimensions:
             for number, operand in enumerate(operands[:count]):
                 is_tuple = graph.arrays[result] is None
                 element = graph.element(result, number) if is_tuple else result
-                yield from flow.parts(element, graph.whole[operand])
+                yield from flow.parts(element, graph.root_slot[operand])
             if opcode == "collective-permute-start":
                 for number in (0, 1):
                     element = graph.element(result, number)
-                    yield from flow.parts(element, graph.whole[graph.program.operand(row, 0)])
+                    yield from flow.parts(element, graph.root_slot[graph.program.operand(row, 0)])
             elif opcode in ("collective-permute-done", "all-gather-done"):
-                start = graph.whole[graph.program.operand(row, 0)]
+                start = graph.root_slot[graph.program.operand(row, 0)]
                 yield from flow.parts(result, graph.element(start, 1))
 
-    def _positions(self) -> Iterator[tuple[Place, Place]]:
+    def _positions(self) -> Iterator[tuple[Slot, Slot]]:
         """Pairs of positions of one value, but for those of a bitcast."""
         table = self._program.positions
         columns = [table[name].to_pylist() for name in table.column_names]
-        first: dict[object, Place] = {}
-        for value, place in zip(columns[0], self._graph.places(*columns[1:]), strict=True):
+        first: dict[object, Slot] = {}
+        for value, place in zip(columns[0], self._graph.find_slots(*columns[1:]), strict=True):
             shape = self._graph.arrays[place] if place != NONE else None
             if shape is not None:
                 key = value, shape.dimensions, shape.minor_to_major
                 yield first.setdefault(key, place), place
 
     def _follow(self, instruction: int, opcode: str) -> None:
-        whole = self._graph.whole
-        result = whole[instruction]
-        operands = [whole[each] for each in self._graph.operands[instruction]]
+        root_slot = self._graph.root_slot
+        result = root_slot[instruction]
+        operands = [root_slot[each] for each in self._graph.operands[instruction]]
         first = operands[0]
         if opcode == "all-gather-start":
             made = self.arrays.parts(result)[1]
@@ -501,8 +501,8 @@ class Dimensions:
 
     def _by_attributes(self, instruction: int, opcode: str) -> None:
         """Follow what the attributes say; of a reduce or scatter of several arrays, each."""
-        whole, operands = self._graph.whole, self._graph.operands[instruction]
-        places, result = [whole[each] for each in operands], whole[instruction]
+        root_slot, operands = self._graph.root_slot, self._graph.operands[instruction]
+        places, result = [root_slot[each] for each in operands], root_slot[instruction]
         attributes = self._attributes(instruction)
         count = {"reduce": len(operands) // 2, "scatter": (len(operands) - 1) // 2}.get(opcode, 1)
         for number in range(count):
@@ -520,11 +520,11 @@ class Dimensions:
 
         So JAX takes an element of each row, as the loss of a label.
         """
-        whole, operands = self._graph.whole, self._graph.operands[instruction]
-        values, indices = self._attributes(instruction), whole[operands[-1]]
+        root_slot, operands = self._graph.root_slot, self._graph.operands[instruction]
+        values, indices = self._attributes(instruction), root_slot[operands[-1]]
         name = "start_index_map"
         if self._graph.opcode[instruction] == "scatter":
-            name, indices = "scatter_dims_to_operand_dims", whole[operands[1]]
+            name, indices = "scatter_dims_to_operand_dims", root_slot[operands[1]]
         axes = numbers(values.get(name))
         if len(axes) < 2:
             return
@@ -541,7 +541,7 @@ class Dimensions:
         rows = self.atoms.leaves(
             a for axis, word in enumerate(words) if axis != vector for a in word
         )
-        operand = self.arrays.words(whole[operands[0]])
+        operand = self.arrays.words(root_slot[operands[0]])
         for axis in axes:
             same = [
                 atom for atom in rows if self.atoms.sizes[atom] == self.arrays.size(operand[axis])
@@ -556,7 +556,7 @@ class Dimensions:
             self._values[text] = attribute_values(text)
         return self._values[text]
 
-    def _link(self, sides: dict[int, Place], found: Links) -> None:
+    def _link(self, sides: dict[int, Slot], found: Links) -> None:
         """Follow links between the dimensions of the arrays at these places."""
 
         def words(axis: Axis) -> Word:
@@ -571,11 +571,11 @@ class Dimensions:
         for whole, part in found.groups:
             self.arrays.divide(words(whole), words(part))
 
-    def _sizes(self, place: Place) -> tuple[int, ...]:
+    def _sizes(self, place: Slot) -> tuple[int, ...]:
         shape = self.arrays.shape(place)
         return shape.dimensions if shape is not None else ()
 
-    def _bitcast(self, operand: Place, result: Place) -> None:
+    def _bitcast(self, operand: Slot, result: Slot) -> None:
         """Both have their elements in one order, if tiles do not take it apart."""
         here, there = (self.arrays.in_memory(place) for place in (operand, result))
         last = [self.arrays.size(words[-1]) if words else 1 for words in (here, there)]

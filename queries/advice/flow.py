@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...xla.program import NONE
-from .graph import Graph, Place
+from .graph import Graph, Slot
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -37,10 +37,10 @@ class Flow:
         """Follow all instructions. Raises DumpError where one lacks an operand or a callee."""
         self._graph, self._program = graph, graph.program
         program = graph.program
-        self.joins: set[Place] = set()
-        self.same: list[tuple[Place, Place]] = []
+        self.joins: set[Slot] = set()
+        self.same: list[tuple[Slot, Slot]] = []
         # A dict keeps the order, and an array that an instruction reads twice counts once.
-        sources: list[dict[Place, None]] = [{} for _ in graph.instruction]
+        sources: list[dict[Slot, None]] = [{} for _ in graph.instruction]
         fetches = {
             program.callee(row, "calls")
             for row, opcode in enumerate(program.opcode)
@@ -54,19 +54,19 @@ class Flow:
             sources[reader][source] = None
         for row, opcode in enumerate(program.opcode):
             is_fetch = opcode == "slice" and program.computation[row] in fetches
-            if opcode in _WITH_RULES or is_fetch or graph.whole[row] in self.joins:
+            if opcode in _WITH_RULES or is_fetch or graph.root_slot[row] in self.joins:
                 continue
             operands = dict.fromkeys(
                 source for operand in program.operands[row] for source in self._arrays(operand)
             )
             for reader in self._arrays(row):
                 sources[reader].update(operands)
-        self.sources: list[list[Place]] = [list(places) for places in sources]
+        self.sources: list[list[Slot]] = [list(slots) for slots in sources]
 
     @cached_property
-    def readers(self) -> list[list[Place]]:
+    def readers(self) -> list[list[Slot]]:
         """By slot, the slots that are computed from it."""
-        readers: list[list[Place]] = [[] for _ in self.sources]
+        readers: list[list[Slot]] = [[] for _ in self.sources]
         for reader, sources in enumerate(self.sources):
             for source in sources:
                 readers[source].append(reader)
@@ -74,18 +74,18 @@ class Flow:
 
     @cached_property
     def reader(self) -> Ints:
-        """The readers of all pairs of a reader and a source, ascending."""
+        """The reader of each pair of a reader and a source, ascending by slot."""
         counts = [len(sources) for sources in self.sources]
         return np.repeat(np.arange(len(counts)), counts)
 
     @cached_property
     def source(self) -> Ints:
-        """The sources of the same pairs."""
+        """The source of each pair, by slot; see `reader`."""
         return np.array([source for sources in self.sources for source in sources], np.int64)
 
-    def before(self, place: Place, opcodes: Collection[str]) -> Iterator[Place]:
+    def before(self, slot: Slot, opcodes: Collection[str]) -> Iterator[Slot]:
         """The slot and all that it is computed from by these opcodes, each once."""
-        visited, stack = {place}, [place]
+        visited, stack = {slot}, [slot]
         while stack:
             current = stack.pop()
             yield current
@@ -121,21 +121,21 @@ class Flow:
                     stack.append(reader)
         return False
 
-    def parts(self, reader: Place, source: Place) -> Iterator[tuple[Place, Place]]:
+    def parts(self, reader: Slot, source: Slot) -> Iterator[tuple[Slot, Slot]]:
         """Pairs of all parts of two slots; none if they have not as many, or one is NONE."""
         sizes = self._graph.slots.size
         if NONE not in (reader, source) and sizes[reader] == sizes[source]:
             for part in range(sizes[reader]):
                 yield reader + part, source + part
 
-    def _arrays(self, row: int) -> Iterator[Place]:
+    def _arrays(self, row: int) -> Iterator[Slot]:
         """The slots of an instruction that are arrays, in order."""
-        start, arrays = self._graph.whole[row], self._graph.arrays
-        for place in range(start, start + self._graph.slots.size[start]):
-            if arrays[place] is not None:
-                yield place
+        start, arrays = self._graph.root_slot[row], self._graph.arrays
+        for slot in range(start, start + self._graph.slots.size[start]):
+            if arrays[slot] is not None:
+                yield slot
 
-    def _add_same(self, reader: Place, source: Place) -> None:
+    def _add_same(self, reader: Slot, source: Slot) -> None:
         """Add the arrays of two slots to the pairs that are the same."""
         arrays = self._graph.arrays
         for one, other in self.parts(reader, source):
@@ -144,36 +144,36 @@ class Flow:
 
     def _add_forwarded(self, row: int, opcode: str) -> None:
         """Add what an instruction forwards within its computation."""
-        program, graph, whole = self._program, self._graph, self._graph.whole
-        result = whole[row]
+        program, graph, root_slot = self._program, self._graph, self._graph.root_slot
+        result = root_slot[row]
         if opcode == "tuple":
             for number, operand in enumerate(program.operands[row]):
-                self._add_same(graph.element(result, number), whole[operand])
+                self._add_same(graph.element(result, number), root_slot[operand])
         elif opcode == "get-tuple-element":
-            source = whole[program.operand(row, 0)]
+            source = root_slot[program.operand(row, 0)]
             self._add_same(result, graph.element(source, program.tuple_index[row]))
         elif opcode == "while" or opcode in _FORWARDING:
-            self._add_same(result, whole[program.operand(row, 0)])
+            self._add_same(result, root_slot[program.operand(row, 0)])
         elif opcode in ("async-done", "copy-done"):
-            start = whole[program.operand(row, 0)]
+            start = root_slot[program.operand(row, 0)]
             self._add_same(result, graph.element(start, 1 if opcode == "async-done" else 0))
         elif opcode == "copy-start":
             for number in (0, 1):
-                self._add_same(graph.element(result, number), whole[program.operand(row, 0)])
+                self._add_same(graph.element(result, number), root_slot[program.operand(row, 0)])
         elif opcode == "async-start":
             arguments = graph.element(result, 0)
             for number, operand in enumerate(program.operands[row]):
-                self._add_same(graph.element(arguments, number), whole[operand])
+                self._add_same(graph.element(arguments, number), root_slot[operand])
         elif opcode == "custom-call" and program.custom_call_target.get(row) == _JOIN:
             self.joins.add(result)
             fetched = program.operand(row, 0)
             while program.opcode[fetched] in _BEFORE_JOIN:
                 fetched = program.operand(fetched, 0)
-            self._add_same(result, whole[fetched])
+            self._add_same(result, root_slot[fetched])
 
     def _add_calls(self, row: int) -> None:
-        """Add the parameters of what an instruction calls, and its results from their roots."""
-        program, graph, whole = self._program, self._graph, self._graph.whole
+        """Add the parameters of an instruction's callees, and its result from their roots."""
+        program, graph, root_slot = self._program, self._graph, self._graph.root_slot
         opcode, operands = program.opcode[row], program.operands[row]
         for number, (attribute, computation) in enumerate(program.calls[row]):
             if opcode not in ("while", "conditional", "call") and attribute != "calls":
@@ -183,13 +183,13 @@ class Flow:
             for parameter in graph.parameters(computation):
                 operand = first + program.parameter_number[parameter]
                 if operand < len(operands):
-                    self._add_same(whole[parameter], whole[operands[operand]])
+                    self._add_same(root_slot[parameter], root_slot[operands[operand]])
                     if opcode == "while":
                         # The state of the next iteration comes from the body.
                         body = program.root[program.callee(row, "body")]
-                        self._add_same(whole[parameter], whole[body])
-            root = whole[program.root[computation]]
+                        self._add_same(root_slot[parameter], root_slot[body])
+            root = root_slot[program.root[computation]]
             if opcode in ("fusion", "call", "conditional") or attribute == "body":
-                self._add_same(whole[row], root)
+                self._add_same(root_slot[row], root)
             elif opcode == "async-start":
-                self._add_same(graph.element(whole[row], 1), root)
+                self._add_same(graph.element(root_slot[row], 1), root)

@@ -9,12 +9,12 @@ from ...xla.shapes import ArrayShape
 from ...xla.slots import Slots
 
 # A slot of the program: an instruction's result, or a part of it if that is a tuple.
-Place = int
+Slot = int
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A program with what the rules ask for again and again. Instructions are rows."""
+    """A program, its slots and users, for rules that walk from instruction to instruction."""
 
     program: Program
 
@@ -44,7 +44,7 @@ class Graph:
         return Slots(self.program, [True] * len(self.program.computation_names))
 
     @property
-    def whole(self) -> list[Place]:
+    def root_slot(self) -> list[Slot]:
         """The slot of each instruction's whole result."""
         return self.slots.start
 
@@ -58,28 +58,28 @@ class Graph:
         """The array at each slot; None for a tuple."""
         return [array for row in range(len(self.program)) for array in self.slots.tree(row).arrays]
 
-    def places(self, instructions: Sequence[int], indices: Sequence[str]) -> list[Place]:
+    def find_slots(self, instructions: Sequence[int], indices: Sequence[str]) -> list[Slot]:
         """The slots of parts of instructions, such as `{0,1}`; NONE for a missing part."""
         parts: dict[str, dict[str, int]] = {}
-        places = []
+        slots = []
         for row, index in zip(instructions, indices, strict=True):
             shape = self.program.shape[row]
             if shape not in parts:
                 texts = self.slots.tree(row).index_texts
                 parts[shape] = {text: part for part, text in enumerate(texts)}
             part = parts[shape].get(index, NONE)
-            places.append(NONE if part == NONE else self.whole[row] + part)
-        return places
+            slots.append(NONE if part == NONE else self.root_slot[row] + part)
+        return slots
 
-    def opcode_at(self, place: Place) -> str:
+    def opcode_at(self, slot: Slot) -> str:
         """The opcode of a slot's instruction."""
-        return self.program.opcode[self.instruction[place]]
+        return self.program.opcode[self.instruction[slot]]
 
-    def element(self, place: Place, number: int) -> Place:
+    def element(self, slot: Slot, number: int) -> Slot:
         """The slot of an element of the tuple at a slot; NONE without one."""
-        if place == NONE or not 0 <= number < self.slots.element_count(place):
+        if slot == NONE or not 0 <= number < self.slots.element_count(slot):
             return NONE
-        return self.slots.element(place, number)
+        return self.slots.element(slot, number)
 
     @cached_property
     def users(self) -> list[list[int]]:

@@ -17,7 +17,7 @@ from ..asked_program import Change, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Array, Cut, Cutting, flat
 from ..finding import Finding, Grade, Options
 from ..flow import Mask
-from ..graph import Place
+from ..graph import Slot
 from . import listed
 from .donations import EntryArray, donation_groups
 from .residuals import read_residuals, read_scans
@@ -302,7 +302,7 @@ def _is_cache(program: Program, argument: EntryArray) -> bool:
     if argument.parameter_number is None:
         return False
     parameter = graph.parameters(graph.program.entry)[argument.parameter_number]
-    (place,) = graph.places([parameter], [argument.index])
+    (place,) = graph.find_slots([parameter], [argument.index])
     seen, waiting = {place}, [place]
     while waiting:
         place = waiting.pop()
@@ -316,12 +316,12 @@ def _is_cache(program: Program, argument: EntryArray) -> bool:
     return False
 
 
-def _is_a_little(program: Program, write: Place) -> bool:
+def _is_a_little(program: Program, write: Slot) -> bool:
     """Whether an instruction writes a small part of an array."""
     graph, shape = program.graph, program.worked_out(Cutting).dimensions.arrays.shape
     instruction = graph.instruction[write]
     written = graph.operands[instruction][_WRITE[graph.opcode[instruction]]]
-    part, whole = shape(graph.whole[written]), shape(write)
+    part, whole = shape(graph.root_slot[written]), shape(write)
     return (
         isinstance(part, ArrayShape)
         and isinstance(whole, ArrayShape)

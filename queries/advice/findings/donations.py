@@ -31,7 +31,7 @@ from ..asked_program import (
 from ..dimensions import Dimensions
 from ..finding import Finding, Grade, Options
 from ..flow import Ints
-from ..graph import Place
+from ..graph import Slot
 from . import listed
 
 # Which things wait for each other in a circle.
@@ -327,11 +327,11 @@ def returned_arrays(program: Program) -> list[tuple[EntryArray, EntryArray]]:
     parameters = graph.parameters(entry)
     given = [(each.parameter_number, each) for each in arguments]
     numbered = [(parameters[number], each) for number, each in given if number is not None]
-    places = graph.places([row for row, _ in numbered], [each.index for _, each in numbered])
+    places = graph.find_slots([row for row, _ in numbered], [each.index for _, each in numbered])
     by_place = dict(zip(places, (each for _, each in numbered), strict=True))
     alike = {(each.element_type, each.dimensions) for each in arguments}
     found = []
-    made = graph.places([graph.root(entry)] * len(outputs), [each.index for each in outputs])
+    made = graph.find_slots([graph.root(entry)] * len(outputs), [each.index for each in outputs])
     for output, made_at in zip(outputs, made, strict=True):
         if output.is_shared or (output.element_type, output.dimensions) not in alike:
             continue
@@ -342,10 +342,10 @@ def returned_arrays(program: Program) -> list[tuple[EntryArray, EntryArray]]:
     return found
 
 
-def _copied_from(program: Program, output: Place, arguments: set[Place]) -> Place | None:
+def _copied_from(program: Program, output: Slot, arguments: set[Slot]) -> Slot | None:
     """The argument whose elements an output has; None if anything else is in it."""
     graph, flow = program.graph, program.worked_out(Dimensions).flow
-    found: set[Place] = set()
+    found: set[Slot] = set()
     indices: list[Counter[str]] = []
     seen, waiting = {output}, [output]
     while waiting:
@@ -377,10 +377,10 @@ def _copied_from(program: Program, output: Place, arguments: set[Place]) -> Plac
     return found.pop()
 
 
-def _makes(program: Program, places: list[Place]) -> Counter[str]:
+def _makes(program: Program, places: list[Slot]) -> Counter[str]:
     """By which operations indices are computed."""
     graph, flow = program.graph, program.worked_out(Dimensions).flow
-    made: set[Place] = set()
+    made: set[Slot] = set()
     for place in places:
         made |= set(flow.before(place, {"parameter", "get-tuple-element", "fusion", "bitcast"}))
     hand_on = {"parameter", "get-tuple-element", "fusion", "bitcast", "while", "constant"}

@@ -13,7 +13,7 @@ from ....xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
 from ...result import counted
 from ..asked_program import Change, Piece, Program, rows_with, saving, together
 from ..finding import Finding, Grade
-from ..graph import Place
+from ..graph import Slot
 from . import listed
 
 # Which values could be stored in a narrower type, because all that read them convert them to it.
@@ -81,7 +81,7 @@ class Narrowing:
         )
         self._element_type = values["element_type"]
         indices = values["shape_index"].to_pylist()
-        places = self._graph.places(self._instruction.tolist(), indices)
+        places = self._graph.find_slots(self._instruction.tolist(), indices)
         self._value_at = dict(zip(places, self._id.tolist(), strict=True))
         self._by_id = np.argsort(self._id)
 
@@ -150,7 +150,7 @@ class Narrowing:
             return () if inside else None
         if opcode == "copy-start":
             # The first element of a tuple is the place after the tuple's own.
-            return self._results(self._graph.whole[user] + 1)
+            return self._results(self._graph.root_slot[user] + 1)
         if opcode == "fusion":
             return self._read_inside(value, user, number, found)
         if self._converts(user, number):
@@ -158,13 +158,13 @@ class Narrowing:
             if opcode == "convert":
                 self._repeat(value, user, found)
             return ()
-        return self._results(self._graph.whole[user]) if self._moves(user, number) else None
+        return self._results(self._graph.root_slot[user]) if self._moves(user, number) else None
 
-    def _results(self, place: Place) -> list[int] | None:
+    def _results(self, place: Slot) -> list[int] | None:
         result = self._value(place)
         return None if result is None else [result]
 
-    def _value(self, place: Place) -> int | None:
+    def _value(self, place: Slot) -> int | None:
         """The value that is defined at a place."""
         return self._value_at.get(place)
 
@@ -182,7 +182,7 @@ class Narrowing:
                     self._repeat(value, fusion, found)
                 continue
             # The operand leaves the fusion as it came.
-            moved = self._results(self._graph.whole[fusion])
+            moved = self._results(self._graph.root_slot[fusion])
             if moved is None or self._graph.shape[fusion].startswith("("):
                 return None
             results.extend(moved)
@@ -240,7 +240,7 @@ class Narrowing:
 
     def _repeat(self, value: int, converting: int, found: Narrowed) -> None:
         """Note the result of a conversion that the narrower value can stand for."""
-        result = self._value(self._graph.whole[converting])
+        result = self._value(self._graph.root_slot[converting])
         if result is None or result in self._live_out or len(self._set_of(result)) > 1:
             return
         one, other = (
