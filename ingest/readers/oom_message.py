@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..oom_report import SIZE, OomBuffer, OomReport, PrintedSize, parse_size, shape_sizes
-from .oom_text import LEFT_OUT, MessageText, message_texts
+from .oom_text import GAP, MessageText, message_texts
 
 _LONGEST = 500
 _ALIGNMENT = 4096
@@ -437,7 +437,7 @@ def _read_buffers(
                 before = report.buffers[-1].rank
                 report.buffers[-1] = OomBuffer(before, size.size_bytes, size.rounding > 0)
         last = rank
-        left_out = squeezed.text.find(LEFT_OUT, part.end(), end)
+        left_out = squeezed.text.find(GAP, part.end(), end)
         end = end if left_out < 0 else left_out
         rule = _RULE.search(squeezed.text, part.end(), end)
         fields = _fields(squeezed, part.end(), rule.start() if rule else end, is_whole=bool(rule))
