@@ -1,4 +1,4 @@
-"""A buffer assignment as people paste it: in a comment, without its heading, or shortened."""
+"""Reader of pasted buffer assignments: in a comment, without a heading, or abridged."""
 
 import re
 from dataclasses import replace
@@ -65,11 +65,11 @@ def read_pasted_assignment(lines: Lines) -> BufferAssignment | None:
     printed = [""] * len(lines.text)
     unread_indices: list[int] = []
     n_allocations = 0
-    has_begun = skips_values = False
+    is_inside = skips_values = False
     for index, line in enumerate(lines.text):
-        has_begun = has_begun or contains_assignment(line, at_start=True)
+        is_inside = is_inside or contains_assignment(line, at_start=True)
         text = _LEADING.sub("", line).rstrip()
-        if not has_begun or text in ("", HEADING):
+        if not is_inside or text in ("", HEADING):
             continue
         if text.startswith("allocation ") or "allocation ".startswith(text):
             n_allocations += 1
