@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-# No `{` or `=` before the object: the attributes in a line of HLO may contain objects too.
+# No `{` or `=` precedes the object: the attributes of an HLO instruction may contain objects.
 _OBJECT = re.compile(r"(?P<before>[^{=]{0,500})(?P<object>\{\s*\".*\})\s*", re.DOTALL)
 # The fields that identify the writer of a line.
 _WRITER = re.compile(r"pod|container|host|node|worker|rank|process|instance|stream", re.IGNORECASE)
@@ -17,11 +17,11 @@ _MAX_DEPTH = 8
 
 
 def record_texts(line: str) -> list[tuple[str, str]] | None:
-    r"""The strings in a line that is a JSON object, each after the name of its stream.
+    r"""Pairs of stream and string for the strings of a JSON object.
 
     All lines of one message have the same stream: the text before the object, the path of the
-    field, and the fields that identify the writer, separated by NUL. None for another line, or
-    an object without strings.
+    field, and the fields that identify the writer, separated by NUL. None if the line is not an
+    object, or has no strings.
 
     >>> record_texts('{"log": "Out of memory", "pod": "a"}')
     [('\x00/log\x00/pod=a', 'Out of memory'), ('\x00/pod', 'a')]
