@@ -39,7 +39,7 @@ class CompactText:
     def __init__(self, source: str) -> None:
         self.source = source
         words: list[str] = []
-        # Of each word: its offsets in `text` and in `source`.
+        # The offsets of the words in `text` and in `source`.
         self._starts: list[int] = []
         self._source_starts: list[int] = []
         self.end = 0
