@@ -90,14 +90,14 @@ class FileOutcome:
             return
         first = sorted(newer)[:_NAMED]
         omitted = [f"{len(newer) - _NAMED} more"] if len(newer) > _NAMED else []
-        names = ", ".join([*(thing.what for thing in first), *omitted])
+        names = ", ".join([*(thing.description for thing in first), *omitted])
         self.note(f"not understood and passed over: {names}", first[0].line)
 
     def leave_out(self, unread: Sequence[Unread]) -> None:
         """Record what a damaged file does not say, if there is anything."""
         for left_out in unread:
             self.status = PARTIAL
-            self.note(left_out.what, left_out.line)
+            self.note(left_out.description, left_out.line)
 
     def contradict(self, message: str) -> None:
         """Record that the file contradicts another part."""

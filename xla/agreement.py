@@ -17,7 +17,6 @@ from .parts import (
     UsedValues,
 )
 from .program import NONE, Program
-from .slots import Slots
 
 _ELEMENT_NUMBER = re.compile(r"/\*index=\d+\*/")
 
@@ -196,12 +195,12 @@ def _frame_disagreements(program: Program) -> list[str]:
     used = (metadata.stack_frame_id for metadata in program.metadata)
     for frame_id in used:
         if frame_id is not None and frame_id not in frames:
-            messages.append(f"stack frame {frame_id} is not there")
+            messages.append(f"stack frame {frame_id} is missing")
             break
     for frame in frames.values():
         parent = frame.parent_frame_id
         if parent is not None and parent not in frames:
-            messages.append(f"stack frame {parent}, which calls another, is not there")
+            messages.append(f"stack frame {parent}, which calls another, is missing")
             break
     for frame_id, frame in frames.items():
         if frame.file is None or frame.function is None:
@@ -249,7 +248,7 @@ def difference(parts: Parts, analysis: Analysis) -> str | None:
     if assignment is None or dumped is None or used is None:
         return None
     program, flow = analysis.program, analysis.flow
-    index_texts = _index_texts(flow.slots)
+    index_texts = flow.slots.index_texts()
     by_name = {
         (value.instruction, value.shape_index): value.value_id
         for value in (*used.values, *assignment.values)
@@ -266,16 +265,6 @@ def difference(parts: Parts, analysis: Analysis) -> str | None:
         or _row_difference("position", positions, _positions(analysis, value_ids, index_texts))
         or _row_difference("use", uses, _uses(analysis, value_ids, index_texts))
     )
-
-
-def _index_texts(slots: Slots) -> list[str]:
-    """The shape index of each slot, such as `{1,0}`."""
-    return [
-        text
-        for row, start in enumerate(slots.start)
-        if start != NONE
-        for text in slots.tree(row).index_texts
-    ]
 
 
 def _range_difference(

@@ -55,7 +55,7 @@ class Dataflow:
         is_phi: by value, whether a loop or conditional merges it.
         use_value, use_row, use_operand, use_slot: by use, in text order of the readers: the
             value, the reader, the operand's number, and the slot of the operand that is read.
-        in_place: pairs of the slots of an operand and of the result that shares its memory.
+        in_place_pairs: pairs of the slots of an operand and of the result that shares its memory.
     """
 
     slots: Slots
@@ -67,7 +67,7 @@ class Dataflow:
     use_row: list[int]
     use_operand: list[int]
     use_slot: list[int]
-    in_place: list[tuple[int, int]]
+    in_place_pairs: list[tuple[int, int]]
 
     def __len__(self) -> int:
         return len(self.defined_at)
@@ -110,3 +110,13 @@ class Analysis:
     is_newest_libtpu: bool
     async_starts_late: bool
     assumed: dict[str, int]
+
+    def result_slots(self) -> list[int]:
+        """The slots of the entry's result that have a value."""
+        slots, root = self.flow.slots, self.program.root[self.program.entry]
+        start = slots.start[root]
+        return [s for s in range(start, start + slots.count(root)) if self.flow.value[s] != NONE]
+
+    def live_out_values(self) -> set[int]:
+        """The values that are part of the program's result."""
+        return {self.flow.value[slot] for slot in self.result_slots()}

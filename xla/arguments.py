@@ -10,7 +10,7 @@ from .named_program import COPIES
 from .owners.loops import LoopInputs, find_loop_phis
 from .passes import BACKWARD, FORWARD, OPTIMIZER, REMATERIALISED
 from .program import NONE
-from .reads import OwnedValues, result_slots
+from .reads import OwnedValues
 from .shapes import ArrayShape
 
 # JAX's name for an array argument of a function with `*args`.
@@ -110,7 +110,7 @@ def find_arguments(owned: OwnedValues) -> Arguments:
     named, flow, passes = owned.named, owned.named.flow, owned.passes
     arguments = _read_arguments(owned)
     _add_readers(owned, arguments)
-    results = [(flow.value[slot], slot) for slot in result_slots(owned.analysis)]
+    results = [(flow.value[slot], slot) for slot in owned.analysis.result_slots()]
     loops = find_loop_phis(owned.values)
     follows_gradient = {
         value: passes.follows_gradient[flow.row[_computing_value(owned, loops, value)]]

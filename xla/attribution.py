@@ -9,7 +9,7 @@ from .names import Kind
 from .owners.find import Owners, find_owners
 from .owners.readers import Readers
 from .passes import OPTIMIZER, OTHER, Pass, Passes, find_passes, pass_of_value
-from .reads import OwnedValues, find_reads, live_out_values
+from .reads import OwnedValues, find_reads
 from .residuals import Residual, find_residuals
 from .roles import Role, find_roles
 from .scopes import Scopes, find_scopes
@@ -78,7 +78,7 @@ def attribute(analysis: Analysis, *, is_scheduled: bool = True) -> Attribution:
         # a particle's next velocity.
         passes.by_row = [OTHER if pass_ == OPTIMIZER else pass_ for pass_ in passes.by_row]
         value_pass = [OTHER if pass_ == OPTIMIZER else pass_ for pass_ in value_pass]
-    live_out = live_out_values(analysis)
+    live_out = analysis.live_out_values()
     return Attribution(
         analysis,
         find_scopes(program, named.op_name, named.caller),

@@ -4,7 +4,6 @@ A dump with a buffer assignment gets exact live ranges, positions and uses ("der
 alone also gets an estimate of the buffer assignment ("estimated").
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,6 +13,7 @@ from .analysis import Analysis
 from .errors import DumpError
 from .estimate import Estimate, estimate_memory, estimated_assignment, estimated_peaks
 from .list_schedule import list_schedule
+from .occupancy import sum_changes
 from .parts import (
     AssignedValue,
     BufferAssignment,
@@ -55,10 +55,10 @@ def complete(
     others = (parts.assignment, parts.used_values, parts.live_ranges)
     if None not in others:
         return parts, analysis, None
-    is_alone = others == (None, None, None)
-    if not program.header.is_scheduled and not is_alone:
+    has_text_only = others == (None, None, None)
+    if not program.header.is_scheduled and not has_text_only:
         return parts, analysis, _NOT_SCHEDULED
-    if parts.assignment is None and not is_alone:
+    if parts.assignment is None and not has_text_only:
         return parts, analysis, None
     if parts.assignment is not None:
         matches = match_values(analysis, parts.assignment.values)
@@ -204,19 +204,19 @@ def reported_peak(analysis: Analysis) -> tuple[int | None, list[PeakValue]]:
     flow, liveness = analysis.flow, analysis.liveness
     live = [value for value, start in enumerate(liveness.start) if start != NONE]
     reported_bytes = cache(_reported_bytes)
-    change: defaultdict[int, int] = defaultdict(int, {0: 0})
     peak: list[PeakValue] = []
     try:
-        for value in live:
-            size = reported_bytes(flow.slots.tree(flow.row[value]), 0)
-            change[liveness.start[value]] += size
-            # XLA removes a value one time after its end, and after adding those that start then.
-            change[liveness.end[value] + 2] -= size
-        peak_time, peak_bytes, total = 0, 0, 0
-        for time in sorted(change):
-            total += change[time]
-            if total > peak_bytes:
-                peak_time, peak_bytes = time, total
+        # XLA removes a value one time after its end, and after adding those that start then.
+        intervals = [
+            (
+                liveness.start[value],
+                liveness.end[value] + 1,
+                reported_bytes(flow.slots.tree(flow.row[value]), 0),
+            )
+            for value in live
+        ]
+        changes = [(0, 0), *sum_changes(intervals)]
+        peak_time, _ = max(changes, key=lambda change: change[1])
         for value in live:
             if liveness.start[value] <= peak_time <= liveness.end[value]:
                 slot, row = flow.defined_at[value], flow.row[value]

@@ -34,8 +34,8 @@ def trace_values(
     """
     slots = Slots(program, find_computations_with_values(program, schedule))
     forwarding = Forwarding(program, slots)
-    in_place = in_place_slots(program, slots)
-    forwarding.apply_calls(schedule, in_place, is_written_at_start=is_written_at_start)
+    in_place_pairs = in_place_slots(program, slots)
+    forwarding.apply_calls(schedule, in_place_pairs, is_written_at_start=is_written_at_start)
     source = forwarding.resolve()
     phis = PhiGraph([(phi, source[slot]) for phi, slot in find_phis(program, schedule, slots)])
     number = [NONE] * len(slots)
@@ -55,7 +55,7 @@ def trace_values(
         [slots.row[slot] for slot in defined_at],
         [slot in phis.inputs for slot in defined_at],
         *_find_uses(program, slots, value),
-        in_place,
+        in_place_pairs,
     )
 
 

@@ -1,4 +1,4 @@
-"""Which operands a fusion reads element by element.
+"""The operands that a fusion reads element by element.
 
 An elementwise instruction may write its result over an operand of the same shape: it reads each
 element before it writes that element.

@@ -1,4 +1,4 @@
-"""What ingest refuses: a wrong dump, with its line, and numbers that are too large to be right."""
+"""The error for a wrong dump, with its line, and limits for numbers that cannot be right."""
 
 from collections.abc import Sequence
 

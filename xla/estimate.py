@@ -8,7 +8,6 @@ own. A peak needs only which values share an address, so that the offsets are no
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from typing import Final
 
 from .analysis import Analysis
@@ -40,11 +39,6 @@ class Estimate:
     first_value: list[int]
     heap_end: list[int]
 
-    def temp_values(self) -> list[int]:
-        """The values in temp memory, ascending."""
-        temps = [s.values for s in self.sets.values() if s.kind is Kind.TEMP]
-        return sorted(chain.from_iterable(temps))
-
     def allocated_sets(self) -> list[AliasSet]:
         """The sets that an allocation is made for, ascending."""
         return [s for s in self.sets.values() if s.allocation == s.number]
@@ -62,6 +56,11 @@ def estimate_memory(analysis: Analysis, platform: str) -> Estimate:
     return Estimate(platform, sizes, sets, first_value, _heap_ends(analysis, platform))
 
 
+def _temp_values(sets: dict[int, AliasSet]) -> list[int]:
+    """The values in temp memory, ascending."""
+    return sorted(value for s in sets.values() if s.kind is Kind.TEMP for value in s.values)
+
+
 class _AddressSharing:
     """Decides which temp values share an address."""
 
@@ -73,10 +72,9 @@ class _AddressSharing:
         sharing: Sharing,
     ) -> None:
         self._analysis, self._sizes, self._sets, self._sharing = analysis, sizes, sets, sharing
-        temps = [value for s in sets.values() if s.kind is Kind.TEMP for value in s.values]
-        self._temps = sorted(temps)
+        self._temps = _temp_values(sets)
         flow = analysis.flow
-        self._arrays = {v for v in temps if flow.slots.is_leaf(flow.defined_at[v])}
+        self._arrays = {v for v in self._temps if flow.slots.is_leaf(flow.defined_at[v])}
         self._candidates: dict[int, list[tuple[int, int, int]]] = {}
 
     def first_values(self) -> list[int]:
@@ -107,14 +105,14 @@ class _AddressSharing:
             return NONE
         if row not in self._candidates:
             self._candidates[row] = self._ending_operands(row, self._analysis.liveness.start[value])
-        space, is_alone = self._sizes.memory_space, self._is_alone(value)
+        space, is_unaliased = self._sizes.memory_space, self._is_unaliased(value)
         for number, operand_slot, operand_value in self._candidates[row]:
             if operand_value in reused or space[operand_value] != space[value]:
                 continue
             # XLA's heap leaves values alone that must alias others. In VMEM a TPU looks at the
             # operand itself, elsewhere at the instruction that defines its value.
             is_defined = flow.defined_at[operand_value] == operand_slot
-            is_plain = is_defined and is_alone and self._is_alone(operand_value)
+            is_plain = is_defined and is_unaliased and self._is_unaliased(operand_value)
             is_in_vmem = self._sharing.platform == TPU and space[value] == _VMEM
             if (is_plain or is_in_vmem) and self._sharing.can_share(
                 row, number, operand_slot, slot
@@ -122,7 +120,7 @@ class _AddressSharing:
                 return operand_value
         return NONE
 
-    def _is_alone(self, value: int) -> bool:
+    def _is_unaliased(self, value: int) -> bool:
         """Whether a value is the only one of its alias set."""
         return len(self._sets[self._analysis.liveness.alias_set[value]].values) == 1
 
@@ -142,7 +140,7 @@ class _AddressSharing:
 
 
 def _resolve_pointers(pointer: list[int]) -> list[int]:
-    """Where each pointer leads in the end; of pointers in a cycle, to one of the cycle."""
+    """The end of the chain of pointers from each number; for a cycle, one of its members."""
     resolved = list(pointer)
     for value in range(len(pointer)):
         path: list[int] = []
@@ -196,7 +194,7 @@ def estimated_peaks(analysis: Analysis, estimate: Estimate) -> dict[int, int]:
 def _temp_offsets(estimate: Estimate) -> dict[int, int]:
     """By temp value, the offset of its address: addresses follow each other within a space."""
     sizes = estimate.sizes
-    temps = estimate.temp_values()
+    temps = _temp_values(estimate.sets)
     # Values that share an address may be in two spaces: then it is an address of each.
     largest: dict[tuple[int, int], int] = {}
     for value in temps:

@@ -177,7 +177,11 @@ class Forwarding:
                     self.forward_arrays(result, results)
 
     def apply_calls(
-        self, schedule: Schedule, in_place: list[tuple[int, int]], *, is_written_at_start: bool
+        self,
+        schedule: Schedule,
+        in_place_pairs: list[tuple[int, int]],
+        *,
+        is_written_at_start: bool,
     ) -> None:
         """Forward values between callers and the computations of calls, branches and async-starts.
 
@@ -187,7 +191,7 @@ class Forwarding:
         async-start a loop carries has the arrays of {1} of its operand.
 
         Args:
-            in_place: see `in_place_slots`.
+            in_place_pairs: see `in_place_slots`.
             is_written_at_start: see `trace_values`.
         """
         program, slots = self.program, self.slots
@@ -207,7 +211,7 @@ class Forwarding:
                 results = slots.element(self._operand(row, 0), 1)
             self.forward_arrays(slots.start[row], results)
         if not is_written_at_start:
-            self._keep_until_done(schedule, in_place)
+            self._keep_until_done(schedule, in_place_pairs)
 
     def _rows_with(self, opcode: str) -> list[int]:
         """The rows with an opcode that have slots."""
@@ -230,7 +234,7 @@ class Forwarding:
                     raise program.error(row, "has no operand of its caller")
                 self.forward(self.slots.start[row], self.slots.start[operands[number]])
 
-    def _keep_until_done(self, schedule: Schedule, in_place: list[tuple[int, int]]) -> None:
+    def _keep_until_done(self, schedule: Schedule, in_place_pairs: list[tuple[int, int]]) -> None:
         """Let {1} of an async-start that updates an operand in place have the operand's value.
 
         The update is complete only at the async-done. A fusion's update is new from the start,
@@ -242,7 +246,7 @@ class Forwarding:
             root = program.called_root(start)
             if schedule.binder[start] == start and program.opcode[root] != "fusion":
                 start_by_root[root] = start
-        for operand, result in in_place:
+        for operand, result in in_place_pairs:
             root = slots.row[result]
             is_update = program.opcode[slots.row[operand]] == "parameter" and slots.is_leaf(result)
             if root in start_by_root and is_update:

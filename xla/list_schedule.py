@@ -13,7 +13,7 @@ from .sizes import ValueSizes
 
 
 def list_schedule(analysis: Analysis, sizes: ValueSizes) -> Analysis:
-    """The same program in an order that keeps few bytes live.
+    """Reorder a program so that few bytes are live.
 
     Of the instructions whose operands have been computed, the next is the one that frees most bytes
     beyond those that it defines; of several the first in the text. Values that a computation
@@ -87,7 +87,7 @@ class _Scheduler:
         return list(order)
 
     def _growth(self, row: int) -> int:
-        """How many more bytes are live after an instruction has run."""
+        """The live bytes that an instruction adds; negative if it frees more than it defines."""
         freed = sum(
             self._size_bytes[value]
             for value in self.read_values.get(row, ())

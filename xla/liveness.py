@@ -10,11 +10,12 @@ from typing import Final
 
 from .analysis import Analysis, Dataflow, Liveness, Schedule
 from .dataflow import trace_values
+from .disjoint_sets import DisjointSets
 from .errors import DumpError
 from .forwarding import KNOWN_OPCODES
 from .parts import LiveRange
 from .program import NONE, NOT_READ, Program
-from .schedule import flatten, scheduled_rows
+from .schedule import flatten, last_times, scheduled_rows
 
 # The rule changed between the known changelists 933746096 and 1014260217 of libtpu.
 _LAST_BEFORE_NEWEST_LIBTPU: Final = 10**9
@@ -164,12 +165,12 @@ def _find_alias_sets(
     the parameter of its condition; a conditional and the roots of its branches; an in-place
     operand and the result; a donated parameter and the output.
     """
-    slots, union = flow.slots, _UnionFind(len(flow))
+    slots, sets = flow.slots, DisjointSets(len(flow))
 
     def join(slot: int, other: int) -> None:
         value, other_value = flow.value[slot], flow.value[other]
         if value != NONE and other_value != NONE:
-            union.join(value, other_value)
+            sets.join(value, other_value)
 
     def join_results(row: int, other: int) -> None:
         for position in range(slots.count(row)):
@@ -184,37 +185,11 @@ def _find_alias_sets(
     for computation, caller in enumerate(schedule.caller):
         if caller != NONE and program.opcode[caller] == "conditional":
             join_results(caller, program.root[computation])
-    for operand, result in flow.in_place:
+    for operand, result in flow.in_place_pairs:
         join(operand, result)
     for parameter, output in aliased:
         join(parameter, output)
-    return union.smallest_members()
-
-
-class _UnionFind:
-    """Disjoint sets of the numbers below `count`; a number's parent is smaller or itself."""
-
-    def __init__(self, count: int) -> None:
-        self._parent = list(range(count))
-
-    def join(self, number: int, other: int) -> None:
-        """Unite the sets of two numbers."""
-        low, high = sorted((self._find(number), self._find(other)))
-        self._parent[high] = low
-
-    def _find(self, number: int) -> int:
-        parent = self._parent
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
-
-    def smallest_members(self) -> list[int]:
-        """By number, the smallest number of its set."""
-        parent = self._parent
-        for number, smaller in enumerate(parent):
-            parent[number] = parent[smaller]
-        return parent
+    return sets.smallest_members()
 
 
 def _start_times(
@@ -245,10 +220,7 @@ def _end_times(
         aliased_parameters: the slots of parameters that the header aliases with an output.
     """
     time = schedule.time
-    # A root has its values until its computation ends.
-    position_time = list(time)
-    for computation, root in enumerate(program.root):
-        position_time[root] = schedule.span_end[computation]
+    position_time = last_times(program, schedule)
     # The values of an async computation are live up to the async-done.
     done_time = {
         start: time[row]

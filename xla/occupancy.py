@@ -70,7 +70,7 @@ def occupied_changes(extents: Iterable[Extent]) -> Changes:
     covered = CoveredAddresses()
     changes = []
     for time in sorted(begins.keys() | ends.keys()):
-        # What begins comes first: an alias that takes over at this time changes nothing.
+        # Starts come before ends: an alias that takes over at this time changes nothing.
         for addresses in begins.get(time, ()):
             live[addresses] += 1
             if live[addresses] == 1:

@@ -1,4 +1,4 @@
-"""What a dump states about memory: the contract between the readers and the rules.
+"""The contents of a dump about memory: the contract between the readers and the rules.
 
 All files of a module use the same instruction names, so that these refer to instructions by name.
 """
@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from .compiler_passes import PassText
 from .program import NotUnderstood, Program, Unread
 
-# Where figures come from. dumped: XLA's own buffer assignment and live ranges; derived: live
+# Origins of figures. dumped: XLA's own buffer assignment and live ranges; derived: live
 # ranges computed from the schedule; estimated: without a buffer assignment.
 Origin = Literal["dumped", "derived", "estimated"]
 ORIGINS: Final[tuple[Origin, ...]] = get_args(Origin)
@@ -97,7 +97,7 @@ class BufferAssignment:
 
     Attributes:
         peak_high: by memory space, the peak of an estimate in a worse schedule, in bytes.
-        unread: what was left out of a pasted text.
+        unread: the lines of a pasted text that were skipped.
         is_complete: whether all allocations were read, so that they add up.
     """
 

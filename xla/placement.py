@@ -1,6 +1,6 @@
-"""Which values are in an allocation of their own for the whole program, and which in temp.
+"""An estimate of XLA's BufferAssigner: the allocation of each value, or temp.
 
-An estimate of XLA's BufferAssigner: values that must alias are placed together; constants,
+Values that must alias are placed together; constants,
 parameters and outputs have allocations of their own, and other values may go into these while
 they are free. The remaining ones are temp.
 """
@@ -15,6 +15,7 @@ from typing import Final
 from .analysis import Analysis
 from .errors import DumpError
 from .program import NONE, Program
+from .schedule import last_times
 from .sharing import Sharing
 from .sizes import TPU, ValueSizes
 
@@ -118,13 +119,10 @@ def _describe_sets(analysis: Analysis, sizes: ValueSizes) -> dict[int, AliasSet]
             parameters.add(number)
         if liveness.start[value] == NONE:
             regional.add(number)
-    root = program.root[program.entry]
-    root_slot = flow.slots.start[root]
-    for value in flow.value[root_slot : root_slot + flow.slots.count(root)]:
-        if value != NONE:
-            sets[liveness.alias_set[value]].is_live_out = True
+    for value in analysis.live_out_values():
+        sets[liveness.alias_set[value]].is_live_out = True
     for alias in program.aliases:
-        parameter = program.parameter(program.entry, alias.number, root)
+        parameter = program.parameter(program.entry, alias.number, program.root[program.entry])
         value = flow.value[flow.slots.find(parameter, alias.operand_index)]
         sets[liveness.alias_set[value]].is_donated = True
     for number, alias_set in sets.items():
@@ -302,7 +300,7 @@ class _Search:
         """The allocation that a set can go into; None if it needs its own."""
         liveness, value = self._analysis.liveness, alias_set.values[0]
         gaps = self._gaps.get(alias_set.memory_space)
-        # Nearly all sets fit into no allocation: this tells so before each is tried.
+        # Nearly all sets fit into no allocation: the gaps show it without a search.
         if gaps is None or not gaps.has(liveness.start[value], liveness.end[value]):
             return None
         smallest_first = reversed(self._opened.values())
@@ -339,7 +337,7 @@ class _Search:
         self._steps += count
         if self._steps > self._max_steps:
             raise DumpError(
-                f"to work out which values share memory takes more than {self._max_steps:,} steps: "
+                f"deciding which values share memory takes more than {self._max_steps:,} steps: "
                 "dump the buffer assignment too"
             )
 
@@ -355,14 +353,14 @@ class _Search:
             start, end = liveness.start[value], liveness.end[value]
             if allocation.is_occupied(start, end) or self._copies_within(allocation, value):
                 return False
-            for earlier in allocation.by_end.get(start, ()):
-                is_before = self._can_reuse(earlier, value)
+            for ended in allocation.by_end.get(start, ()):
+                is_before = self._can_reuse(ended, value)
                 if not is_before and not (
-                    liveness.start[earlier] == end and self._can_reuse(value, earlier)
+                    liveness.start[ended] == end and self._can_reuse(value, ended)
                 ):
                     return False
-            for later in allocation.by_start.get(end, ()):
-                if liveness.end[later] != start and not self._can_reuse(value, later):
+            for following in allocation.by_start.get(end, ()):
+                if liveness.end[following] != start and not self._can_reuse(value, following):
                     return False
         return True
 
@@ -371,17 +369,17 @@ class _Search:
         related = [*self._copies.get(value, ()), self._copied.get(value, NONE)]
         return any(self._allocation_of_value.get(other) is allocation for other in related)
 
-    def _can_reuse(self, earlier: int, later: int) -> bool:
-        """Whether a value may be written over another, which ends as it starts."""
+    def _can_reuse(self, ended: int, value: int) -> bool:
+        """Whether a value may be written over another, `ended`, which ends as it starts."""
         program, flow = self._analysis.program, self._analysis.flow
-        row, slot = flow.row[later], self._end_slot[earlier]
+        row, slot = flow.row[value], self._end_slot[ended]
         operands = program.operands[row]
         self._count_steps(1 + len(operands))
         operand = flow.slots.row[slot]
         if operand not in operands:
             return False
         number = operands.index(operand)
-        return self._sharing.can_share(row, number, slot, flow.defined_at[later])
+        return self._sharing.can_share(row, number, slot, flow.defined_at[value])
 
 
 def _copied_values(analysis: Analysis) -> dict[int, int]:
@@ -395,14 +393,8 @@ def _copied_values(analysis: Analysis) -> dict[int, int]:
 
 
 def _end_slots(analysis: Analysis) -> list[int]:
-    """By value, the slot that has it last, in schedule order; the first of several.
-
-    A root has its values until its computation ends.
-    """
-    program, flow, schedule = analysis.program, analysis.flow, analysis.schedule
-    last_time = list(schedule.time)
-    for computation, root in enumerate(program.root):
-        last_time[root] = schedule.span_end[computation]
+    """By value, the slot that has it last, in schedule order; the first of several."""
+    flow, last_time = analysis.flow, last_times(analysis.program, analysis.schedule)
     slots = list(flow.defined_at)
     for slot, value in enumerate(flow.value):
         if (

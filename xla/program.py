@@ -103,11 +103,11 @@ class Unread(NamedTuple):
 
     Attributes:
         line: the first of their lines, from 1.
-        what: their number and the reason, for a message.
+        description: their number and the reason, for a message.
     """
 
     line: int
-    what: str
+    description: str
 
 
 class NotUnderstood(NamedTuple):
@@ -115,11 +115,11 @@ class NotUnderstood(NamedTuple):
 
     Attributes:
         line: from 1.
-        what: the kind of syntax and its text, for a message.
+        description: the kind of syntax and its text, for a message.
     """
 
     line: int
-    what: str
+    description: str
 
 
 class Header(NamedTuple):
@@ -220,6 +220,7 @@ class Program:
         self.not_understood: list[NotUnderstood] = []
         self._parameters: list[list[int]] = []
         self._rows_by_opcode: dict[str, list[int]] = {}
+        self._readers: dict[int, dict[int, list[int]]] = {}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -314,6 +315,19 @@ class Program:
     def rows_of(self, computation: int) -> range:
         """The rows of a computation."""
         return range(self.first[computation], self.stop[computation])
+
+    def readers_in(self, computation: int) -> dict[int, list[int]]:
+        """By row of a computation, the rows that read it, in text order, once per operand.
+
+        Only of a complete program.
+        """
+        readers = self._readers.get(computation)
+        if readers is None:
+            readers = self._readers[computation] = {}
+            for row in self.rows_of(computation):
+                for operand in self.operands[row]:
+                    readers.setdefault(operand, []).append(row)
+        return readers
 
     def parameters(self, computation: int) -> list[int]:
         """The rows of a computation's parameters, by number. Only of a complete program.

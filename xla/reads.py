@@ -9,7 +9,6 @@ from .named_program import CONVERTS_OR_RESHAPES, COPIES, NamedProgram
 from .owners.find import Owners
 from .owners.readers import Readers
 from .passes import OPTIMIZER, Pass, Passes
-from .program import NONE
 from .values import Values
 
 
@@ -76,17 +75,3 @@ def find_reads(named: NamedProgram, passes: Passes, readers: Readers) -> list[Re
         if op_name[reader].has_path or pass_ == OPTIMIZER:
             reads.append(Read(value, reader, user, operand, pass_))
     return reads
-
-
-def result_slots(analysis: Analysis) -> list[int]:
-    """The slots of the entry's result that have a value."""
-    program, flow = analysis.program, analysis.flow
-    root = program.root[program.entry]
-    start = flow.slots.start[root]
-    slots = range(start, start + flow.slots.count(root))
-    return [slot for slot in slots if flow.value[slot] != NONE]
-
-
-def live_out_values(analysis: Analysis) -> set[int]:
-    """The values that are part of the program's result."""
-    return {analysis.flow.value[slot] for slot in result_slots(analysis)}

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from .disjoint_sets import DisjointSets
 from .named_program import COPIES
 from .passes import BACKWARD, FORWARD, REMATERIALISED
 from .program import NONE
@@ -138,18 +139,12 @@ def _find_parts(owned: OwnedValues) -> list[_Part]:
 
 
 def _connect_sets(alias_set: list[int], parts: Iterable[_Part]) -> list[int]:
-    """By value, a common id of the alias sets that parts connect with its own (union-find)."""
-    parent = list(range(len(alias_set)))
-
-    def find(number: int) -> int:
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
-
+    """By value, the smallest number of the alias sets that parts connect with its own."""
+    sets = DisjointSets(len(alias_set))
     for part, source in parts:
-        parent[find(alias_set[part])] = find(alias_set[source])
-    return [find(number) for number in alias_set]
+        sets.join(alias_set[part], alias_set[source])
+    smallest = sets.smallest_members()
+    return [smallest[number] for number in alias_set]
 
 
 def _first_readers(owned: OwnedValues, reads: list[Read], tensor_of: list[int]) -> dict[int, int]:

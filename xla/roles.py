@@ -11,7 +11,7 @@ from .arguments import Argument, Arguments, find_arguments
 from .named_program import GATHERS
 from .passes import BACKWARD, OPTIMIZER
 from .program import NONE
-from .reads import OwnedValues, live_out_values
+from .reads import OwnedValues
 
 Role = Literal[
     "weight",
@@ -39,7 +39,7 @@ def find_roles(owned: OwnedValues, residual: list[int]) -> tuple[list[Role | Non
     named, flow = owned.named, owned.named.flow
     alias_set = owned.analysis.liveness.alias_set
     argument_roles, trains = find_argument_roles(find_arguments(owned))
-    live_out = live_out_values(owned.analysis)
+    live_out = owned.analysis.live_out_values()
     gradients = _sets_read_by_optimizer(owned) if trains else set()
     roles: list[Role | None] = []
     for value, row in enumerate(flow.row):

@@ -189,6 +189,14 @@ def _find_binders(program: Program, started: dict[int, int]) -> dict[int, int]:
     return binder
 
 
+def last_times(program: Program, schedule: Schedule) -> list[int]:
+    """By row, its time; for a root, the end of its computation, until which it has its values."""
+    times = list(schedule.time)
+    for computation, root in enumerate(program.root):
+        times[root] = schedule.span_end[computation]
+    return times
+
+
 def scheduled_rows(program: Program, schedule: Schedule, *opcodes: str) -> list[int]:
     """The scheduled instructions with one of these opcodes, by time: inner before outer loops."""
     rows = [row for row in program.rows_with(*opcodes) if schedule.time[row] != NONE]

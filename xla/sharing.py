@@ -1,4 +1,4 @@
-"""Whether a result may reuse the memory of an operand that is live no longer.
+"""Reuse of an operand's memory by a result that starts when the operand ends.
 
 The rules are XLA's HloDataflowAnalysis::CanShareOperandBufferWithUser with the hints of each
 platform's compiler. They decide estimates only: the offsets in a dump show what XLA did.
@@ -36,13 +36,12 @@ class Sharing:
     def __init__(self, analysis: Analysis, platform: str) -> None:
         self.platform = platform
         self._program, self._slots = analysis.program, analysis.flow.slots
-        self._in_place = set(analysis.flow.in_place)
+        self._in_place_pairs = set(analysis.flow.in_place_pairs)
         self._elementwise = Elementwise(analysis.program)
         self._gpu_fusions = GpuFusions(analysis.program, self._elementwise)
         # TPU fusions read through these, too.
         self._reaches_other_on_tpu: list[bool] = []
         self._recorded: dict[int, set[tuple[int, int]]] = {}
-        self._n_readers: list[int] = []
 
     def can_share(self, row: int, number: int, operand_slot: int, result_slot: int) -> bool:
         """Whether part of a result may be written where part of an operand is.
@@ -60,7 +59,7 @@ class Sharing:
             return False
         array, result_array = slots.array(operand_slot), slots.array(result_slot)
         is_equal = array is not None and array == result_array
-        if is_equal and (operand_slot, result_slot) in self._in_place:
+        if is_equal and (operand_slot, result_slot) in self._in_place_pairs:
             return True
         if opcode == "fusion":
             return self._can_fusion_share(row, number, operand_slot, result_slot)
@@ -85,13 +84,9 @@ class Sharing:
         return number == 0 and result_slot == root
 
     def _count_readers(self, row: int) -> int:
-        """How many operands of all instructions are this one."""
-        if not self._n_readers:
-            self._n_readers = [0] * len(self._program)
-            for operands in self._program.operands:
-                for operand in operands:
-                    self._n_readers[operand] += 1
-        return self._n_readers[row]
+        """The number of operands, of all instructions, that are this instruction."""
+        readers = self._program.readers_in(self._program.computation[row])
+        return len(readers.get(row, ()))
 
     def _recorded_pairs(self, row: int) -> set[tuple[int, int]]:
         """The slots of operands and results that share memory, as the newest libtpu states.
@@ -123,8 +118,10 @@ class Sharing:
         parameter = self._elementwise.parameter(row, number)
         kind = self._program.fusion_kind.get(row, "")
         if self.platform == CPU:
-            is_whole = operand_slot == slots.start[slots.row[operand_slot]]
-            return is_whole and array == result_array and self._can_cpu_share(row, parameter, kind)
+            is_root_slot = operand_slot == slots.start[slots.row[operand_slot]]
+            return (
+                is_root_slot and array == result_array and self._can_cpu_share(row, parameter, kind)
+            )
         if self.platform == GPU:
             is_alike = _have_equal_elements(array, result_array)
             return is_alike and self._gpu_fusions.can_share(
@@ -195,8 +192,6 @@ class GpuFusions:
 
     def __init__(self, program: Program, elementwise: Elementwise) -> None:
         self._program, self._elementwise = program, elementwise
-        # By computation, the readers by row; one that reads a row twice is in the list twice.
-        self._users: dict[int, dict[int, list[int]]] = {}
 
     def can_share(self, parameter: int, result: ShapeIndex, kind: str) -> bool:
         """Whether a parameter reaches a result of its fusion, and only element by element.
@@ -214,7 +209,7 @@ class GpuFusions:
         updated = program.operand(output, 0) if program.opcode[output] == "bitcast" else output
         is_update = program.opcode[updated] == "dynamic-update-slice"
         hero = self._first_reduce(computation) if kind == "kInput" else NONE
-        users = self._users_in(computation)
+        users = program.readers_in(computation)
         is_reached = False
         stack, visited = [parameter], {parameter}
         while stack:
@@ -249,13 +244,3 @@ class GpuFusions:
             if self._program.opcode[row] == "reduce":
                 return row
         return NONE
-
-    def _users_in(self, computation: int) -> dict[int, list[int]]:
-        """By row of a computation, the instructions that read it."""
-        users = self._users.get(computation)
-        if users is None:
-            users = self._users[computation] = {}
-            for row in self._program.rows_of(computation):
-                for operand in self._program.operands[row]:
-                    users.setdefault(operand, []).append(row)
-        return users

@@ -1,4 +1,4 @@
-"""Memory spaces: XLA's numbers for them, and what people call them."""
+"""Memory spaces: XLA's numbers for them, and their common names."""
 
 from typing import Final, NamedTuple
 
@@ -51,7 +51,7 @@ def name_spaces(parts: Parts, platform: str | None) -> None:
 
 
 def space_of(memory_space: int, name: str | None, platform: str | None) -> str:
-    """What people call a memory space, one of SPACES: by its number and XLA's name for it.
+    """The common name of a memory space, one of SPACES: by its number and XLA's name for it.
 
     >>> space_of(0, "default", "tpu"), space_of(0, None, "cpu"), space_of(7, "color_7", "tpu")
     ('hbm', 'host', 'other')

@@ -26,9 +26,9 @@ class Values:
         self._index: list[ShapeIndex] = []
         for row, slot in zip(flow.row, flow.defined_at, strict=True):
             tree = slots.trees[shapes[row]]
-            place = slot - slots.start[row]
-            self.array.append(tree.arrays[place])
-            self._index.append(tree.indices[place])
+            part = slot - slots.start[row]
+            self.array.append(tree.arrays[part])
+            self._index.append(tree.indices[part])
 
     def __len__(self) -> int:
         return len(self.row)

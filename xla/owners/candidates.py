@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from ..program import NONE
 
-# Why an instruction owns a value.
+# The reasons for which an instruction owns a value.
 RULES: Final = (
     "argument",
     "own",
@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
 
 
 class Candidates:
-    """What the rules say about the owners of values, by value.
+    """The candidates for each value's owner that the rules find, by value.
 
     Attributes:
         candidates: in order of preference; the first one with an owner gives it. No entry for a
@@ -54,7 +54,7 @@ class Candidates:
         if candidate != NONE:
             self.candidates.setdefault(value, []).append(Candidate(candidate, may_be_fill))
 
-    def own(self, value: int, row: int, rule: str) -> None:
+    def set_owner(self, value: int, row: int, rule: str) -> None:
         """Set the instruction that owns a value if no candidate has an owner."""
         self.owner[value], self.owner_rule[value] = row, rule
 

@@ -21,7 +21,6 @@ class Readers:
     def __init__(self, values: Values) -> None:
         self._values, self._named = values, values.named
         self._inner: dict[int, int] = {}
-        self._fused_readers: dict[int, dict[int, list[int]]] = {}
 
     def inner_reader(self, user: int, operand: int) -> int:
         """The instruction that reads an operand, by its number: the user, or one in the fusion.
@@ -40,7 +39,8 @@ class Readers:
 
     def _find_inner_reader(self, parameter: int) -> int:
         """The nearest named reader of a fused instruction, breadth first, or NONE."""
-        readers_of = self._readers_within(self._named.program.computation[parameter])
+        program = self._named.program
+        readers_of = program.readers_in(program.computation[parameter])
         level, visited = [parameter], {parameter}
         while level:
             readers = [reader for row in level for reader in readers_of.get(row, ())]
@@ -50,17 +50,6 @@ class Readers:
             level = sorted(set(readers) - visited)
             visited.update(level)
         return NONE
-
-    def _readers_within(self, computation: int) -> dict[int, list[int]]:
-        """The readers of each instruction of a fused computation, in text order."""
-        program = self._named.program
-        readers = self._fused_readers.get(computation)
-        if readers is None:
-            readers = self._fused_readers[computation] = defaultdict(list)
-            for row in program.rows_of(computation):
-                for operand in program.operands[row]:
-                    readers[operand].append(row)
-        return readers
 
     def first_reader(self, value: int) -> int:
         """The first instruction with a strong op_name that reads a value or a copy of it, or NONE.

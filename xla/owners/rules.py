@@ -44,7 +44,7 @@ class OwnerRules:
                 continue
             row = values.row[value]
             if self.named.is_argument[row]:
-                self._candidates.own(value, row, ARGUMENT)
+                self._candidates.set_owner(value, row, ARGUMENT)
             else:
                 self._own_by_name(value, row)
                 self._apply_rule(value)
@@ -80,11 +80,11 @@ class OwnerRules:
     def _own_by_name(self, value: int, row: int) -> None:
         """Let an instruction own its result by its name: a strong, an argument's or a weak one."""
         if self.named.owns[row]:
-            self._candidates.own(value, row, OWN)
+            self._candidates.set_owner(value, row, OWN)
         elif (argument := self.named.named_argument(row)) != NONE:
-            self._candidates.own(value, argument, MOVED)
+            self._candidates.set_owner(value, argument, MOVED)
         elif self.named.has_weak_name(row):
-            self._candidates.own(value, row, WEAK)
+            self._candidates.set_owner(value, row, WEAK)
 
     def _has_good_owner(self, value: int) -> bool:
         """Whether a name owns a value that is not just weak."""
@@ -92,7 +92,7 @@ class OwnerRules:
         return candidates.owner[value] != NONE and candidates.owner_rule[value] != WEAK
 
     def _loop(self, value: int) -> None:
-        """The owner of what the body computes, else of what enters the loop."""
+        """The owner of the value that the body computes, else of the value that enters the loop."""
         inputs = self.loop_phis[value]
         self._candidates.follow(value, inputs.computed, may_be_fill=False)
         self._follow(value, inputs.entering, LOOP)
@@ -117,7 +117,7 @@ class OwnerRules:
             self._follow(value, results[0][1], LOOP)
 
     def _update(self, value: int, update: Update) -> None:
-        """A cache that is updated in place is the argument's; a stack is that of what is stacked.
+        """A cache that is updated in place is the argument's; a stack is its layers' owner's.
 
         HLO: `cache = parameter(0)`, `dynamic-update-slice(cache, new, …)` is owned by `cache`;
         `stack = broadcast(zero)`, `dynamic-update-slice(stack, layer, …)` by `layer`'s owner.
@@ -127,12 +127,12 @@ class OwnerRules:
         is_carried = update.target != NONE and buffers.relaid_from[update.target] in self.loop_phis
         rule = LOOP if is_carried else MOVED
         if first != NONE and named.is_argument[self.values.row[first]]:
-            self._candidates.own(value, self.values.row[first], rule)
+            self._candidates.set_owner(value, self.values.row[first], rule)
         elif is_carried or buffers.begins_filled(update):
             self._follow_instruction(value, self.fusions.moved[update.written], rule)
         elif named.owns[update.row] and named.is_fused[update.row]:
             is_its_own = named.owns[row] and self.values.is_single(value)
-            self._candidates.own(value, update.row, OWN if is_its_own else FUSED)
+            self._candidates.set_owner(value, update.row, OWN if is_its_own else FUSED)
         elif not named.owns[row]:
             self._follow(value, update.target, MOVED)
 
@@ -170,7 +170,7 @@ class OwnerRules:
         source = values.operand(value, values.element(value))
         first = NONE if source == NONE else values.row[self.buffers.rearranged_from[source]]
         if first != NONE and self.named.is_argument[first]:
-            self._candidates.own(value, first, ARGUMENT)
+            self._candidates.set_owner(value, first, ARGUMENT)
         elif not self.named.owns[row]:
             self._follow(value, source, MOVED)
 
@@ -187,7 +187,7 @@ class OwnerRules:
         root = fusions.root[value]
         computing = fusions.computing[root]
         if named.owns[computing]:
-            self._candidates.own(value, computing, OWN if is_its_own else FUSED)
+            self._candidates.set_owner(value, computing, OWN if is_its_own else FUSED)
         elif not is_its_own:
             self._follow_instruction(value, root, FUSED)
             is_unknown = fusions.outer_value(fusions.some_elements[root]) == NONE
@@ -207,7 +207,7 @@ class OwnerRules:
             return
         operand = self._stack_of_fused_slice(row)
         if operand == NONE and named.owns[fusions.computing[row]]:
-            self._candidates.own(value, fusions.computing[row], rule)
+            self._candidates.set_owner(value, fusions.computing[row], rule)
             return
         if operand == NONE:
             operand = fusions.outer_value(fusions.some_elements[row])
@@ -215,7 +215,7 @@ class OwnerRules:
             operand = operand if piece == NONE else piece
         self._candidates.follow(value, operand)
         if operand == NONE and (nearest := fusions.nearest_name(row)) != NONE:
-            self._candidates.own(value, nearest, rule)
+            self._candidates.set_owner(value, nearest, rule)
 
     def _other(self, value: int) -> None:
         """A name owns; without one, a changed shape or type is its operand's, else a guess."""

@@ -61,7 +61,7 @@ def calls(program: Program, name: str) -> list[tuple[str, str]]:
 def left_out(program: Program) -> tuple[int, int, int]:
     """How many instructions of how many are not read, and the line of the first."""
     (unread,) = program.unread
-    count, total = map(int, re.findall(r"\d+", unread.what)[:2])
+    count, total = map(int, re.findall(r"\d+", unread.description)[:2])
     return count, total, unread.line
 
 
@@ -257,7 +257,7 @@ def test_an_instruction_whose_operands_do_not_close_is_left_out(said):
 def test_a_parameter_has_a_number():
     found = read(TEXT.replace("parameter(0)", "parameter(x)"))
     assert left_out(found) == (2, 4, 4)
-    assert "at most nine digits" in found.unread[0].what
+    assert "at most nine digits" in found.unread[0].description
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_newer_tables_and_opcodes_are_passed_over_and_named():
     text = TEXT.replace("\n%double", f"\n{tables}%double").replace("add(%x, %x)", "conjure(%x)")
     found = read(text)
     assert found.names == read(TEXT).names
-    told = [(newer.line, newer.what.split("'")[1]) for newer in found.not_understood]
+    told = [(newer.line, newer.description.split("'")[1]) for newer in found.not_understood]
     assert sorted(told) == [(3, "NewTable"), (6, "Other"), (11, "conjure")]
 
 
@@ -369,8 +369,8 @@ def test_an_instruction_without_an_operand_is_told():
     found = read(TEXT.replace("add(%x, %x)", "add(%x, %y)"))
     assert (found.opcode[1], found.operands[1]) == (NOT_READ, (0,))
     assert left_out(found)[2] == 5
-    assert found.unread[0].what.startswith("1 of 4 instructions has an operand")
-    assert found.unread[0].what.endswith("operand 1 of add sum")
+    assert found.unread[0].description.startswith("1 of 4 instructions has an operand")
+    assert found.unread[0].description.endswith("operand 1 of add sum")
 
 
 def test_a_computation_without_its_root_is_not_used():

@@ -53,6 +53,6 @@ def test_any_line_is_split_as_the_grammar_says_or_refused(text):
 def test_whatever_stands_behind_the_parenthesis(rest, shape):
     found = read_definitions([(1, f"  ROOT %a.1 = {shape} fusion({rest}")])
     if found.unread:
-        assert "the operands do not close" in found.unread[0].what
+        assert "the operands do not close" in found.unread[0].description
     else:
         assert (found.names, found.shape, found.opcode) == (["a.1"], [shape], ["fusion"])

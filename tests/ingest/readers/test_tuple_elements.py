@@ -48,7 +48,7 @@ def test_each_element_is_an_instruction_before_its_first_use():
 def test_an_element_that_its_tuple_lacks_costs_its_user(wrong, of, has):
     (unread,) = read(NESTED.replace("negate(%p#0)", f"negate(%{wrong})")).unread
     assert unread.line == 5
-    assert re.search(rf"\b{wrong}\b.*\b{of}\b.*\b{has}\b", unread.what)
+    assert re.search(rf"\b{wrong}\b.*\b{of}\b.*\b{has}\b", unread.description)
 
 
 def test_an_element_of_nothing_is_an_operand_that_is_not_defined():
