@@ -1,8 +1,8 @@
 """Bytes that live values occupy over time: a sweep over their starts and ends."""
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 # Times at which an amount changes, ascending, and the amount from each time on.
@@ -57,8 +57,7 @@ def occupied_changes(extents: Iterable[Extent]) -> Changes:
     """Changes of the number of addresses that live extents cover.
 
     Values that alias, such as a loop's carry or an in-place update, cover the same addresses:
-    these count once. Extents without addresses are ignored. The cost grows with the extents and
-    with the ends of other live extents within each; XLA keeps nearly all live extents apart.
+    these count once. Extents without addresses are ignored.
     """
     begins: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     ends: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -67,64 +66,78 @@ def occupied_changes(extents: Iterable[Extent]) -> Changes:
             begins[start].append((low, high))
             ends[end + 1].append((low, high))
     live: defaultdict[tuple[int, int], int] = defaultdict(int)
-    covered = CoveredAddresses()
+    ranges = set(chain.from_iterable(begins.values()))
+    covered = _CoveredAddresses(sorted(set(chain.from_iterable(ranges))))
     changes = []
     for time in sorted(begins.keys() | ends.keys()):
         # Starts come before ends: an alias that takes over at this time changes nothing.
         for addresses in begins.get(time, ()):
             live[addresses] += 1
             if live[addresses] == 1:
-                covered.add(*addresses)
+                covered.change(*addresses, 1)
         for addresses in ends.get(time, ()):
             live[addresses] -= 1
             if not live[addresses]:
-                covered.remove(*addresses)
+                covered.change(*addresses, -1)
         changes.append((time, covered.total))
     return changes
 
 
-class CoveredAddresses:
-    """The union of address ranges that come and go.
+class _CoveredAddresses:
+    """The union of address ranges that are added and removed: a segment tree.
 
-    Attributes:
-        total: number of covered addresses.
+    Node 1 is the root; the children of node i are 2i and 2i + 1. A leaf is a segment between two
+    neighbouring bounds, and a range is the union of O(log n) nodes.
     """
 
-    def __init__(self) -> None:
-        self.total = 0
-        # The ends of ranges, ascending; _depths[i] ranges cover [_bounds[i], _bounds[i + 1]).
-        self._bounds: list[int] = []
-        self._depths: list[int] = []
+    def __init__(self, bounds: list[int]) -> None:
+        """Begin without ranges.
 
-    def add(self, low: int, high: int) -> None:
-        """Cover [low, high) once more."""
-        first = self._bound(low)
-        last = self._bound(high)
-        bounds, depths = self._bounds, self._depths
-        for segment in range(first, last):
-            if not depths[segment]:
-                self.total += bounds[segment + 1] - bounds[segment]
-            depths[segment] += 1
+        Args:
+            bounds: the starts and ends of all ranges, ascending and distinct.
+        """
+        segments = [high - low for low, high in pairwise(bounds)]
+        # A power of 2, so that all leaves have one depth; the last ones are empty.
+        count = 1 << len(segments).bit_length()
+        segments += [0] * (count - len(segments))
+        self._leaf = {bound: count + number for number, bound in enumerate(bounds)}
+        self._lengths = [0] * count + segments
+        for node in range(count - 1, 0, -1):
+            self._lengths[node] = self._lengths[2 * node] + self._lengths[2 * node + 1]
+        # By node, the number of ranges that it is one of the parts of.
+        self._depths = [0] * (2 * count)
+        # By node, the addresses in it that these ranges, and those with parts below it, cover. The
+        # children of leaves cover none.
+        self._covered = [0] * (4 * count)
 
-    def remove(self, low: int, high: int) -> None:
-        """Cover [low, high), which was added, once less."""
-        bounds, depths = self._bounds, self._depths
-        first = bisect_left(bounds, low)
-        last = bisect_left(bounds, high, first)
-        for segment in range(first, last):
-            depths[segment] -= 1
-            if not depths[segment]:
-                self.total -= bounds[segment + 1] - bounds[segment]
-        for bound in (last, first):
-            # Nothing that is live begins or ends between two segments that are free.
-            if not depths[bound] and (not bound or not depths[bound - 1]):
-                del bounds[bound], depths[bound]
+    @property
+    def total(self) -> int:
+        """The number of covered addresses."""
+        return self._covered[1]
 
-    def _bound(self, address: int) -> int:
-        """Index of the bound at an address; divides the segment around it if there is none."""
-        bounds = self._bounds
-        index = bisect_left(bounds, address)
-        if index == len(bounds) or bounds[index] != address:
-            bounds.insert(index, address)
-            self._depths.insert(index, self._depths[index - 1] if index else 0)
-        return index
+    def change(self, low: int, high: int, difference: int) -> None:
+        """Add (1) or remove (-1) a range [low, high)."""
+        left, right = self._leaf[low], self._leaf[high]
+        first, last = left, right - 1
+        while left < right:
+            if left % 2:
+                self._depths[left] += difference
+                self._update(left)
+                left += 1
+            if right % 2:
+                right -= 1
+                self._depths[right] += difference
+                self._update(right)
+            left, right = left // 2, right // 2
+        while first > 1:
+            first, last = first // 2, last // 2
+            self._update(first)
+            if last != first:
+                self._update(last)
+
+    def _update(self, node: int) -> None:
+        """Compute the covered addresses of a node from those of its children."""
+        covered = self._covered
+        covered[node] = (
+            self._lengths[node] if self._depths[node] else covered[2 * node] + covered[2 * node + 1]
+        )
