@@ -55,7 +55,10 @@ def _rename(program: Program, used: UsedValues, live_ranges: LiveRanges | None) 
 
 
 def _pairs_of_elements(elements: list[str], used: UsedValues) -> list[_Pair]:
-    """By element, the value of its tuple and its own; NONE for one that the dump does not list."""
+    """For each element such as `x#1#0`, the value ids of its tuple `x{1}` and of itself.
+
+    NONE for one without a position; if one has several, the first counts.
+    """
     tuples = {element.split("#", 1)[0] for element in elements}
     value_at = {
         (position.instruction, position.shape_index): position.value_id

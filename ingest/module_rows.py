@@ -235,7 +235,7 @@ class _ModuleBuilder:
             columns["pass"] = entries_at(self.attribution.passes.by_row, rows)
 
     def _add_program(self, program: Program, header: dict[str, object]) -> None:
-        """The relations that only HLO text fills; its FLOPs go to the header, too."""
+        """The relations and columns that need HLO text; total FLOPs go to the header."""
         self.rows |= program_relations(program)
         if self.attribution is not None:
             scopes = [(number, *scope) for number, scope in enumerate(self.attribution.scopes.rows)]
@@ -432,17 +432,17 @@ class _ModuleBuilder:
         return buffers
 
     def _labels(self, index: int) -> BufferLabels:
-        """The labels of the value at an index of `values`."""
+        """The labels of the value at an index: by its origin, or its own instruction."""
         values, instructions = self.rows["values"], self.rows["instructions"]
 
         def of_value(name: str) -> Any:
             return values[name][index] if name in values else None
 
         origin = of_value("origin_instruction_id")
-        row = of_value("instruction_id") if origin is None else origin
+        instruction_id = of_value("instruction_id") if origin is None else origin
 
         def of_origin(name: str) -> Any:
-            return instructions[name][row] if name in instructions else None
+            return instructions[name][instruction_id] if name in instructions else None
 
         scope_id = of_origin("scope_id")
         scopes = self.rows.get("scopes")

@@ -50,7 +50,10 @@ def definition_columns(
 
 
 def program_relations(program: Program) -> Rows:
-    """The relations that only HLO text fills, but for `instructions`; none without rows."""
+    """By name, the relations that come from HLO text alone; those without rows are left out.
+
+    Rows of the program are instruction_ids, see `module_rows.number_instructions`.
+    """
     calls = [
         (row, attribute, program.computation_names[computation])
         for row in sorted(program.calls)

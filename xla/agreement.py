@@ -210,13 +210,16 @@ def _frame_disagreements(program: Program) -> list[str]:
 
 
 def _value_disagreements(program: Program, values: Iterable[AssignedValue]) -> list[str]:
-    """The first value with another shape than its instruction, and the first that is too small."""
+    """Messages about the first value whose shape is not its instruction's, and the first too small.
+
+    Too small is a value that takes fewer bytes than its elements.
+    """
     reshaped = small = None
     for value in values:
         row = program.row_of.get(value.instruction, NONE)
         if reshaped is None and row != NONE and value.shape_index == "{}":
             shape = program.shape[row]
-            # Some writers of texts leave the numbers of a tuple's elements out.
+            # Some writers of texts leave out the comments `/*index=5*/` in tuples.
             if value.shape not in (None, shape) and _without_numbers(
                 value.shape
             ) != _without_numbers(shape):

@@ -49,7 +49,7 @@ class LocalBuffer(NamedTuple):
 
 @dataclass(frozen=True)
 class MovableBuffer:
-    """A buffer that is live at an instruction, and need not be in every order.
+    """A buffer that is live at an instruction in the current order, but not in every allowed one.
 
     Attributes:
         maker, reader: the instruction that defines it, and the next that reads it.
@@ -283,14 +283,17 @@ class ComputationOrder:
         return shared
 
     def movable_buffers(self, node: Node) -> list[MovableBuffer]:
-        """The buffers that are live at a node in the current order, and need not be in all."""
+        """The buffers that are live across a node now, but not in every allowed order.
+
+        The node does not access them.
+        """
         ancestors, descendants = _reachable(node, self._before), _reachable(node, self._after)
         movable = []
         for number, touches in enumerate(self._touches):
             if not touches[0] < node < touches[-1] or node in touches:
                 continue
-            is_made = not ancestors.isdisjoint(touches)
-            if not is_made or descendants.isdisjoint(touches):
+            is_read_late = not ancestors.isdisjoint(touches)
+            if not is_read_late or descendants.isdisjoint(touches):
                 reader = next(touch for touch in touches if touch > node)
                 movable.append(
                     MovableBuffer(
@@ -298,7 +301,7 @@ class ComputationOrder:
                         self._sizes[number],
                         self.rows[touches[0]],
                         self.rows[reader],
-                        is_made,
+                        is_read_late,
                     )
                 )
         return movable

@@ -24,7 +24,10 @@ _READS_TABLE: Final = ("get-tuple-element", "copy")
 def trace_values(
     program: Program, schedule: Schedule, *, is_written_at_start: bool = False
 ) -> Dataflow:
-    """Find the values of the scheduled computations and of regions.
+    """Number the values of a program, and find their positions, uses and phis.
+
+    Scheduled computations have values, and regions: reducers and the like, see
+    `find_computations_with_values`. Fused computations have none.
 
     Args:
         is_written_at_start: whether an array that an async-start updates in place is the new value
@@ -48,14 +51,18 @@ def trace_values(
     if phis.replaced_by:
         source = [phis.value_of(origin) for origin in source]
     value = [number[origin] for origin in source]
+    use_value, use_row, use_operand, use_slot = _find_uses(program, slots, value)
     return Dataflow(
-        slots,
-        value,
-        defined_at,
-        [slots.row[slot] for slot in defined_at],
-        [slot in phis.inputs for slot in defined_at],
-        *_find_uses(program, slots, value),
-        in_place_pairs,
+        slots=slots,
+        value=value,
+        defined_at=defined_at,
+        row=[slots.row[slot] for slot in defined_at],
+        is_phi=[slot in phis.inputs for slot in defined_at],
+        use_value=use_value,
+        use_row=use_row,
+        use_operand=use_operand,
+        use_slot=use_slot,
+        in_place_pairs=in_place_pairs,
     )
 
 

@@ -89,7 +89,7 @@ class Ordering:
         return self._peak(ComputationOrder.bound)
 
     def movable_buffers(self, row: int) -> list[MovableBuffer]:
-        """The buffers that are live at an instruction, and need not be in every order."""
+        """The buffers live at an instruction in the current order, but not in every allowed one."""
         movable = []
         computation = self._program.computation[row]
         while computation in self._computations:

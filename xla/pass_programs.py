@@ -18,7 +18,12 @@ _IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
 _RUN_INSIDE = frozenset({"while", "conditional", "call"})
 _TUPLES = frozenset({"while", "optimization-barrier"})
 # The element of a start's result that is new memory.
-_STARTS = {"copy-start": 0, "all-gather-start": 1, "collective-permute-start": 1, "async-start": 1}
+_NEW_ELEMENT_OF_START = {
+    "copy-start": 0,
+    "all-gather-start": 1,
+    "collective-permute-start": 1,
+    "async-start": 1,
+}
 _MAX_STEPS = 16
 _MAX_OPCODES = 4
 
@@ -142,7 +147,11 @@ def _updates(program: PassProgram) -> list[bool]:
 
 
 def _new_bytes(program: PassProgram, is_forward: Sequence[bool]) -> list[int]:
-    """The bytes of new memory that each instruction needs for its result."""
+    """By row, the bytes that the result adds to memory space 0.
+
+    0 for a result in the memory of an operand (`is_forward`), for a parameter but the entry's, and
+    in a computation that has no memory of its own.
+    """
     # The computations of fusions, reductions and asynchronous operations need no memory.
     has_memory = [False] * len(program.computation_names)
     has_memory[program.entry] = True
@@ -157,7 +166,7 @@ def _new_bytes(program: PassProgram, is_forward: Sequence[bool]) -> list[int]:
         if is_forward[row] or is_inner_parameter or not has_memory[computation]:
             sizes.append(0)
         else:
-            sizes.append(main_bytes(program.shape[row], _STARTS.get(opcode, NONE)))
+            sizes.append(main_bytes(program.shape[row], _NEW_ELEMENT_OF_START.get(opcode, NONE)))
     return sizes
 
 

@@ -352,7 +352,10 @@ class Program:
         return index
 
     def parameter(self, computation: int, number: int, caller: int) -> int:
-        """The row of a computation's parameter. Raises DumpError at the caller if it has none."""
+        """The row of a computation's parameter.
+
+        Raises DumpError, with the line of the calling instruction `caller`, if it has none.
+        """
         parameters = self.parameters(computation)
         if number >= len(parameters):
             raise self.error(caller, "passes an operand that its computation has no parameter for")

@@ -300,7 +300,7 @@ def _bounded(shape: ArrayShape) -> tuple[int, ...]:
 
 
 def _apply_tile(sizes: list[int], tile: tuple[int, ...]) -> None:
-    """Replace the most minor of `sizes` by a grid of tiles, followed by the tile."""
+    """Replace the last sizes (major to minor) in place by the numbers of tiles, then the tile."""
     sizes[:0] = [1] * (len(tile) - len(sizes))
     grid, inner, combined = [], [], 1
     for size, tile_size in zip(sizes[-len(tile) :], tile, strict=True):

@@ -117,7 +117,7 @@ def _flops(kind: str, attributes: str, shapes: Sequence[str]) -> int | None:
     """
     values = attribute_values(attributes)
     try:
-        arrays = [_dimensions(shape) for shape in shapes]
+        arrays = [_first_array_dimensions(shape) for shape in shapes]
         if kind == "dot":
             return dot_flops(arrays, values)
         if kind == "convolution":
@@ -130,8 +130,11 @@ def _flops(kind: str, attributes: str, shapes: Sequence[str]) -> int | None:
         return None
 
 
-def _dimensions(text: str) -> Dimensions:
-    """The dimensions of an array, or of the first array of a tuple: a library adds a workspace."""
+def _first_array_dimensions(text: str) -> Dimensions:
+    """The dimensions of an array, or of a tuple's first array; () for a scalar or no array.
+
+    Calls of cuBLAS and cuDNN return the result and a workspace.
+    """
     shape = parse_shape(text)
     while isinstance(shape, TupleShape) and shape.elements:
         shape = shape.elements[0]

@@ -42,7 +42,10 @@ class InstructionReader:
         self._undefined: list[tuple[int, int, str]] = []
 
     def open_computation(self, name: str, *, is_entry: bool) -> None:
-        """Begin a computation: the instructions added next belong to it."""
+        """Begin a computation: the instructions added next belong to it.
+
+        Of two with one name, calls mean the first.
+        """
         computation = self.program.add_computation(name)
         self._computations.setdefault(name, computation)
         if is_entry:

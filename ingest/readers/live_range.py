@@ -134,7 +134,7 @@ def _read_scheduled(match: re.Match[str], index: int) -> str:
     return match[2]
 
 
-def _read_range(match: re.Match[str], index: int) -> LiveRange:
+def _read_range(match: re.Match[str], _index: int) -> LiveRange:
     instruction, shape_index, start, end = match.groups()
     start_time, end_time = read_integer(start), read_integer(end)
     if start_time > end_time:

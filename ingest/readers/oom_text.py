@@ -151,14 +151,14 @@ class MessageText:
         return "".join(self.lines)
 
     def is_continued_by_head(self, text: str) -> bool:
-        """Whether a line with a message's first words continues this message.
+        """Whether a line with the first words of a message continues this message.
 
-        It does if this message has no size yet and the line does not repeat its beginning: some
-        messages contain the first words of another.
+        It does if this message has its own first line, few lines and no size yet, and the line does
+        not begin as this message does: some messages contain the first words of another.
         """
-        is_repeated = text[:20] == self.lines[0].rstrip()[:20]
-        is_open = self.has_head and len(self.lines) <= _MAX_WRAPPED_LINES and not is_repeated
-        return is_open and not _SIZE.search(self.text)
+        begins_alike = text[:20] == self.lines[0].rstrip()[:20]
+        is_open = self.has_head and len(self.lines) <= _MAX_WRAPPED_LINES
+        return is_open and not begins_alike and not _SIZE.search(self.text)
 
     def add(self, content: str, *, has_end: bool) -> None:
         """Add a line without prefix; `has_end`: whether it has a line break."""

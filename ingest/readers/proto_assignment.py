@@ -157,7 +157,7 @@ def _describe_element(
 ) -> tuple[str, str | None, int | None]:
     """The text of the element at an index of a shape, and its element type and logical bytes.
 
-    Raises DumpError, which names the value.
+    Raises DumpError; for a sub-shape that does not exist it names the value.
     """
     shape = _parse(shape_text)
     for number in index:

@@ -116,7 +116,10 @@ def _contiguous_contents(executable: bytes) -> Iterator[bytes]:
 
 
 def _hlo_proto_around(data: bytes, module_start: int) -> bytes | None:
-    """The HloProto whose module's content starts at this byte; None if there is none."""
+    """The HloProto whose module's content starts at this byte, with a buffer assignment behind it.
+
+    None without one. Looks back for the module's tag and length.
+    """
     earliest = max(module_start - 1 - _MAX_LENGTH_BYTES, 0)
     for start in range(module_start - 2, earliest - 1, -1):
         if data[start : start + 1] != _MODULE_TAG:

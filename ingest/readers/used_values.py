@@ -52,7 +52,7 @@ def read_definition_lines(lines: Lines) -> list[tuple[int, str]]:
 
 
 class _Reader:
-    """Reads the lines, each at the index `index`.
+    """Reads the section line by line; `index` is the current line.
 
     Attributes:
         text: the lines, and an empty one at the end.

@@ -64,7 +64,8 @@ class Search:
 
     A value shares the owner of its first candidate that has one. In a cycle of values, such as
     the arrays that two loops pass to each other, the loops advance to their next candidates, the
-    values that enter them; if there is no loop, all values of the cycle do.
+    values that enter them; if no loop can, all other values do that would not end without an
+    owner, and if there are none, all.
 
     Args:
         is_fill: by value; a search that reaches a fill ends without an owner.
@@ -125,7 +126,10 @@ class Search:
             del self._current[value]
 
     def _leave_cycle(self, cycle: list[int]) -> int:
-        """Let values of a cycle advance to their next candidates. Returns the first of these."""
+        """Let the values of a cycle that rank lowest advance to their next candidates.
+
+        Returns the first such value: the search continues from it.
+        """
         rank = {value: self._exit_rank(value) for value in cycle}
         best = min(rank.values())
         leaving = [value for value in cycle if rank[value] == best]
@@ -134,7 +138,10 @@ class Search:
         return leaving[0]
 
     def _exit_rank(self, value: int) -> int:
-        """Fitness of a value to leave a cycle: 0 for a loop, 2 for a value without alternative."""
+        """The order in which values leave a cycle, the lowest first.
+
+        0 for a loop, 1 for another value, 2 for one that would end without an owner.
+        """
         candidates, current = self._candidates[value], self._current[value]
         is_last = current + 1 == len(candidates)
         if is_last and self.owner[value] == NONE and candidates[current].may_be_fill:

@@ -18,16 +18,18 @@ class Fusions:
     """Ways back from an instruction inside of a fusion to one that its elements come from.
 
     Each way leads from an instruction to its first operand while the instruction has certain
-    opcodes, and is a dict from a row to the row at its end. All ways lead through nested fusions:
-    from a parameter to the fusion's operand, and from a fusion to its root. At a parameter of an
-    outermost fusion a way ends. Instructions that are not fused lead nowhere.
+    opcodes, and is a dict from a row to the row at its end. All ways lead from a parameter of a
+    nested fusion to the fusion's operand, and through elements of tuples; from a nested fusion to
+    its root only where the way may pass the fusion and its root is no tuple. At a parameter of an
+    outermost fusion a way ends. An instruction that is not fused is the end of its own way.
 
     Attributes:
         root: by array that a fusion defines, the instruction at the fusion's root that computes it.
         same_elements: through nameless instructions that keep the elements.
         moved: as `same_elements`, and through bitcasts and copies of any name.
-        computing: as `moved`, and through nested fusions of any name, to the last instruction
-            that owns what it computes: the first behind bitcasts and copies, else one of these.
+        computing: as `moved`, and through nested fusions of any name: the end of that way if it
+            owns what it computes, otherwise the last owner on the way; the end itself if nothing on
+            the way is an owner.
         some_elements: through nameless instructions that keep, take or repeat elements.
         sliced_from: through bitcasts and copies, and others that keep elements if they are
             nameless or named as a slice.
@@ -96,13 +98,21 @@ class Fusions:
     def _way(
         self,
         opcodes: frozenset[str],
-        is_passed: Callable[[int], bool] | None = None,
+        may_pass: Callable[[int], bool] | None = None,
         prefer: Callable[[int, int], int] | None = None,
     ) -> ChainEnds:
-        return ChainEnds(partial(self._step, opcodes, is_passed), prefer)
+        """The ends of the chains of `_step` from each row.
+
+        Args:
+            opcodes: those that lead on to their first operand.
+            may_pass: whether the way of a row may lead on (parameters and elements of tuples
+                always may); default: all may.
+            prefer: see `ChainEnds`.
+        """
+        return ChainEnds(partial(self._step, opcodes, may_pass), prefer)
 
     def _step(
-        self, opcodes: frozenset[str], is_passed: Callable[[int], bool] | None, row: int
+        self, opcodes: frozenset[str], may_pass: Callable[[int], bool] | None, row: int
     ) -> int:
         """One step back through these opcodes where they may be passed; NONE at the end.
 
@@ -117,7 +127,7 @@ class Fusions:
             return operand if operand != NONE and named.is_fused[operand] else NONE
         if opcode == "get-tuple-element":
             return self._tuple_operand(row)
-        if is_passed is not None and not is_passed(row):
+        if may_pass is not None and not may_pass(row):
             return NONE
         if opcode == "fusion":
             root = self._root_of(row)
