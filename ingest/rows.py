@@ -48,18 +48,20 @@ class Module:
 def module_tables(modules: Mapping[int, Module]) -> dict[str, pa.Table]:
     """The rows of modules, by module_id, as one Arrow table a relation.
 
-    A corrupt dump's rows lack columns: these are null.
+    The rows are taken out of the modules, so that a relation is in memory once. A corrupt dump's
+    rows lack columns: these are null.
     """
-    by_relation: dict[str, list[tuple[int, Columns]]] = {}
-    for module_id, module in modules.items():
-        for name, columns in module.rows.items():
-            by_relation.setdefault(name, []).append((module_id, columns))
     tables = {}
-    for name, parts in by_relation.items():
+    for name in dict.fromkeys(name for module in modules.values() for name in module.rows):
+        parts = {
+            module_id: module.rows.pop(name)
+            for module_id, module in modules.items()
+            if name in module.rows
+        }
         module_ids: list[int] = []
-        for module_id, columns in parts:
+        for module_id, columns in parts.items():
             module_ids += [module_id] * _length(columns)
-        table = _table(name, [columns for _, columns in parts])
+        table = _table(name, list(parts.values()))
         tables[name] = table.add_column(0, "module_id", pa.array(module_ids, pa.int64()))
     return tables
 
