@@ -49,9 +49,9 @@ def _rename(program: Program, used: UsedValues, live_ranges: LiveRanges | None) 
     elements = [name for name in program.names if "#" in name]
     for name, pair in zip(elements, _pairs_of_elements(elements, used), strict=True):
         if names_of.get(pair):
-            row = program.row_of.pop(name)
-            program.names[row] = names_of[pair].pop(0)
-            program.row_of[program.names[row]] = row
+            program.names[program.row_of[name]] = names_of[pair].pop(0)
+    # In the order of the rows, as before.
+    program.row_of = {name: row for row, name in enumerate(program.names)}
 
 
 def _pairs_of_elements(elements: list[str], used: UsedValues) -> list[_Pair]:

@@ -14,6 +14,7 @@ from memhouse.ingest.readers.live_range import read_live_ranges
 from memhouse.ingest.readers.used_values import read_used_values
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
+from memhouse.ingest.sources.program import Key
 from memhouse.xla.parts import Parts
 from tests.support.compact_text import compacted
 from tests.support.dumps import DATA, DUMPS
@@ -185,3 +186,40 @@ Used values:
     name_elements(parts)
     assert parts.program.names == ["p", "early", "a", "b"]
     assert parts.program.unread == []
+
+
+def test_a_renamed_element_keeps_its_row():
+    """Where the schedule is the text's order, nothing else brings the names into order."""
+    hlo = """HloModule f, is_scheduled=true
+
+ENTRY %main (p: (f32[], f32[])) -> f32[] {
+  %p = (f32[], f32[]) parameter(0)
+  %a = f32[] negate(%p#1)
+  ROOT %b = f32[] add(%a, %a)
+}
+"""
+    used = """Total bytes used: 4 (4B)
+
+Used values:
+<0 p{} @0>
+ positions:
+  p
+ uses:
+  second, operand 0
+ from instruction: %p = (f32[], f32[]) parameter(0)
+<1 p{1} @0>
+ positions:
+  p {1}
+  second
+ uses:
+  a, operand 0
+ from instruction: %p = (f32[], f32[]) parameter(0)
+"""
+    parts = Parts(
+        used_values=read_used_values(split_lines(used.encode())),
+        program=read_hlo_text(split_lines(hlo.encode())),
+    )
+    instructions = joined(parts, Key("", "")).rows["instructions"]
+    assert instructions["instruction"] == ["p", "second", "a", "b"]
+    assert instructions["opcode"] == ["parameter", "get-tuple-element", "negate", "add"]
+    assert instructions["instruction_id"] == [0, 1, 2, 3]
