@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..xla.analysis import Analysis
 from ..xla.attribution import Attribution, attribute
 from ..xla.complete import complete
 from ..xla.errors import DumpError
 from ..xla.liveness import analyse
 from ..xla.parts import Parts
-from ..xla.program import Program, Unread
+from ..xla.program import Program
 from .element_names import name_elements
 from .readers.proto_assignment import mark_output
 
@@ -21,13 +20,11 @@ class Notes:
     Attributes:
         why_no_figures: why figures that the parts lack could not be derived.
         why_no_owners: why there is no attribution.
-        unread: which instructions of a text that was read as a whole are corrupt.
         assumed: by opcode for which a rule is assumed, the instructions.
     """
 
     why_no_figures: str | None = None
     why_no_owners: str | None = None
-    unread: Unread | None = None
     assumed: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -44,7 +41,6 @@ class Derivation:
     parts: Parts
     notes: Notes
     program: Program | None = None
-    analysis: Analysis | None = None
     attribution: Attribution | None = None
     is_scheduled: bool = False
 
@@ -90,7 +86,7 @@ def derive(
         assignment = derivation.parts.assignment
         if assignment is not None and assignment.peak_high:
             derivation.is_scheduled = True
-    derivation.analysis = analysis
+
     notes.assumed = analysis.assumed
     try:
         # Owners do not depend on the schedule, only on what computes the values.

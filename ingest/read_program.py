@@ -165,8 +165,6 @@ def _add_notes(outcome: ProgramOutcome, notes: Notes) -> None:
         outcome.files = [file for file in outcome.files if file.status != MISSING]
     if notes.why_no_figures is not None and outcome.lacks_figures:
         _note(outcome, f"no figures without a buffer assignment: {notes.why_no_figures}")
-    if notes.unread is not None:
-        _programs(outcome)[0].leave_out([notes.unread])
     if notes.why_no_owners is not None:
         _note(outcome, f"the owners of values are not known: {notes.why_no_owners}")
     if module.unread_passes:

@@ -18,7 +18,6 @@ _TYPES = {
     "DATETIME": pa.timestamp("us"),
     "ARRAY": pa.list_(pa.string()),
 }
-_DUCKDB_TYPES = {"TEXT": "VARCHAR", "DATETIME": "TIMESTAMP", "ARRAY": "VARCHAR[]"}
 
 
 @cache
@@ -79,11 +78,6 @@ def closed_lists() -> dict[str, list[str]]:
 _WORD = re.compile(r"'([^']*)'")
 
 
-def duckdb_type(type_: str) -> str:
-    """An SQL type as DuckDB names it."""
-    return _DUCKDB_TYPES.get(type_, type_)
-
-
 def plain(rows: pa.Table) -> pa.Table:
     """Rows of DuckDB with its ENUMs as text."""
     for place, column in enumerate(rows.schema):
@@ -93,18 +87,6 @@ def plain(rows: pa.Table) -> pa.Table:
     return rows
 
 
-@cache
-def module_schema(table: str) -> pa.Schema:
-    """The columns of a table of modules without module_id, which ingest adds last."""
-    columns = schema(table)
-    return columns.remove(columns.get_field_index("module_id"))
-
-
 def rows(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """A few rows with the table's types; columns that a row leaves out are null."""
     return pa.Table.from_pylist(list(rows), schema=schema(table))
-
-
-def module_rows(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """A few rows of a table of modules, without module_id."""
-    return pa.Table.from_pylist(list(rows), schema=module_schema(table))

@@ -89,9 +89,9 @@ def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
 def _metric(
     name: str, place: int, comment: str, better: str = "lower", *, regresses: bool = True
 ) -> Column[Any]:
-    """A figure of `module_memory` that has a history.
+    """A metric of `module_memory`, which has a history.
 
-    `xla/figures.py` has its function, and `ingest/orders.py` what works out those of orders.
+    `xla/figures.py` computes it, and `ingest/orders.py` those of other orders.
 
     place: where it is shown among the metrics
     better: lower or higher

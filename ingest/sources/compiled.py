@@ -170,6 +170,7 @@ class TextProgram:
         (file,) = identified.files
         with file.recording():
             program = read_hlo_text(split_complete_lines(self.text))
+            file.leave_out(program.unread)
             file.pass_over(program.not_understood)
             return Parts(program=program)
         return None

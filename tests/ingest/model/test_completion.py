@@ -11,6 +11,7 @@ from memhouse.ingest.derive import Derivation, Notes, derive
 from memhouse.ingest.module_rows import build_module
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
+from memhouse.schema.errors import UsageError
 from memhouse.xla.parts import Parts
 
 from ...support.command import run_memhouse
@@ -187,3 +188,11 @@ def test_what_has_no_figures_is_told_in_a_line():
         with pytest.raises(memhouse.UsageError, match=said) as error:
             memhouse.read(text)
         assert "\n" not in str(error.value)
+
+
+def test_text_in_memory_says_what_is_not_read_of_it():
+    text = content(f"{MIXED}after_optimizations.txt").decode()
+    broken = re.sub(r"( add\()%[\w.]+", r"\1%lost", text, count=1)
+    assert broken != text
+    with pytest.raises(UsageError, match="operand that is not defined before"):
+        memhouse.read(broken)
