@@ -1,5 +1,6 @@
 """The values that a value's buffer held before: ways back through copies, updates and loops."""
 
+from functools import partial
 from typing import NamedTuple
 
 from ..named_program import CONVERTS_OR_RESHAPES, COPIES, KEEPS_ELEMENTS
@@ -47,11 +48,10 @@ class Buffers:
         self, values: Values, fusions: Fusions, fills: Fills, loop_phis: dict[int, LoopInputs]
     ) -> None:
         self._values, self._fusions, self._fills = values, fusions, fills
-        self._loop_phis = loop_phis
         self.updates = self._find_updates()
-        self.relaid_from = ChainEnds(self._relaid)
-        self.rearranged_from = ChainEnds(self._rearranged)
-        self.first = ChainEnds(self._earlier)
+        self.relaid_from = ChainEnds(partial(_relaid, values, fusions))
+        self.rearranged_from = ChainEnds(partial(_rearranged, values, fusions, loop_phis))
+        self.first = ChainEnds(partial(_earlier, values, fusions, loop_phis, self.updates))
 
     def _find_updates(self) -> dict[int, Update]:
         values, fusions, program = self._values, self._fusions, self._values.named.program
@@ -73,41 +73,6 @@ class Buffers:
         fills_inside = fusions.is_fill(first) or (filled != NONE and self._fills.is_fill[filled])
         return Update(row, program.operand(row, 1), fusions.outer_value(first), fills_inside)
 
-    def _relaid(self, value: int) -> int:
-        """One step back through a copy or a nameless change of layout or type, or NONE."""
-        opcode = self._values.opcode[value]
-        is_nameless = not self._values.named.is_named[self._values.row[value]]
-        if opcode in COPIES or (is_nameless and opcode in CONVERTS_OR_RESHAPES):
-            return self._values.operand(value, 0)
-        if is_nameless and value in self._fusions.root:
-            return self._fused_operand(value, self._fusions.same_elements)
-        return NONE
-
-    def _fused_operand(self, value: int, way: ChainEnds) -> int:
-        """The operand of a fusion that one of its results comes from on a way back, or NONE."""
-        return self._fusions.outer_value(way[self._fusions.root[value]])
-
-    def _rearranged(self, value: int) -> int:
-        """One step back through a change of layout or type, a cut, padding or a loop, or NONE."""
-        if value in self._fusions.root:
-            return self._fused_operand(value, self._fusions.rearranged)
-        if self._values.opcode[value] in _RELAYOUTS:
-            return self._values.operand(value, 0)
-        return self._loop_phis[value].entering if value in self._loop_phis else NONE
-
-    def _earlier(self, value: int) -> int:
-        """One step back to an earlier value of the buffer, from a slice to the whole, or NONE."""
-        values, row = self._values, self._values.row[value]
-        if value in self._loop_phis:
-            return self._loop_phis[value].entering
-        if value in self.updates and self.updates[value].target != NONE:
-            return self.updates[value].target
-        # ConcatBitcast joins the slices of one array again.
-        is_join = values.named.program.custom_call_target.get(row) == "ConcatBitcast"
-        if (is_join or values.opcode[value] == "slice") and not values.named.is_named[row]:
-            return values.operand(value, 0)
-        return self._relaid(value)
-
     def begins_as(self, update: Update) -> int:
         """The value that an updated buffer held first; NONE if a fusion makes that."""
         return NONE if update.target == NONE else self.first[update.target]
@@ -120,3 +85,45 @@ class Buffers:
         # The way back also ends at an update whose fusion makes the fill.
         earlier = self.updates.get(first)
         return self._fills.is_fill[first] or (earlier is not None and earlier.fills_inside)
+
+
+def _relaid(values: Values, fusions: Fusions, value: int) -> int:
+    """One step back through a copy or a nameless change of layout or type, or NONE."""
+    opcode = values.opcode[value]
+    is_nameless = not values.named.is_named[values.row[value]]
+    if opcode in COPIES or (is_nameless and opcode in CONVERTS_OR_RESHAPES):
+        return values.operand(value, 0)
+    if is_nameless and value in fusions.root:
+        return fusions.outer_value(fusions.same_elements[fusions.root[value]])
+    return NONE
+
+
+def _rearranged(
+    values: Values, fusions: Fusions, loop_phis: dict[int, LoopInputs], value: int
+) -> int:
+    """One step back through a change of layout or type, a cut, padding or a loop, or NONE."""
+    if value in fusions.root:
+        return fusions.outer_value(fusions.rearranged[fusions.root[value]])
+    if values.opcode[value] in _RELAYOUTS:
+        return values.operand(value, 0)
+    return loop_phis[value].entering if value in loop_phis else NONE
+
+
+def _earlier(
+    values: Values,
+    fusions: Fusions,
+    loop_phis: dict[int, LoopInputs],
+    updates: dict[int, Update],
+    value: int,
+) -> int:
+    """One step back to an earlier value of the buffer, from a slice to the whole, or NONE."""
+    row = values.row[value]
+    if value in loop_phis:
+        return loop_phis[value].entering
+    if value in updates and updates[value].target != NONE:
+        return updates[value].target
+    # ConcatBitcast joins the slices of one array again.
+    is_join = values.named.program.custom_call_target.get(row) == "ConcatBitcast"
+    if (is_join or values.opcode[value] == "slice") and not values.named.is_named[row]:
+        return values.operand(value, 0)
+    return _relaid(values, fusions, value)

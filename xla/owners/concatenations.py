@@ -1,6 +1,7 @@
 """Arrays that XLA joins and cuts again, for combined collectives and halos."""
 
 import re
+from functools import partial
 
 from ..named_program import COPIES
 from ..program import NONE
@@ -20,15 +21,7 @@ class Concatenations:
 
     def __init__(self, values: Values, fusions: Fusions) -> None:
         self._values, self._named, self._fusions = values, values.named, fusions
-        self._sources = ChainEnds(self._copied)
-
-    def _copied(self, value: int) -> int:
-        """The value that is copied or summed over devices without a name, or NONE."""
-        row = self._values.row[value]
-        if self._values.opcode[value] not in _COPIES_OR_REDUCES or self._named.is_named[row]:
-            return NONE
-        has_one_operand = len(self._named.program.operands[row]) == 1
-        return self._values.operand(value, 0) if has_one_operand else NONE
+        self._sources = ChainEnds(partial(_copied, values))
 
     def piece(self, row: int, value: int) -> int:
         """The operand of a concatenation of flat arrays that a slice cuts out, or NONE.
@@ -77,3 +70,12 @@ class Concatenations:
         if self._named.is_fused[row]:
             return self._fusions.outer_value(self._fusions.same_elements[row])
         return self._named.value_of(row)
+
+
+def _copied(values: Values, value: int) -> int:
+    """The value that is copied or summed over devices without a name, or NONE."""
+    row = values.row[value]
+    if values.opcode[value] not in _COPIES_OR_REDUCES or values.named.is_named[row]:
+        return NONE
+    has_one_operand = len(values.named.program.operands[row]) == 1
+    return values.operand(value, 0) if has_one_operand else NONE

@@ -1,6 +1,7 @@
 """The owner of every array of a program."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from ..named_program import COPIES
 from ..program import NONE
@@ -61,7 +62,7 @@ class _Owners:
         for value, row in enumerate(self.row):
             if row != NONE:
                 self._owner_of_set.setdefault(alias_set[value], row)
-        self._unnamed_sources = ChainEnds(self._unnamed_source)
+        self._unnamed_sources = ChainEnds(partial(_unnamed_source, rules))
 
     def _set(self, value: int, row: int, rule: str | None) -> None:
         self.row[value] = row
@@ -86,7 +87,7 @@ class _Owners:
         row = self._values.row[value]
         if (owner := self._later_owner(value)) != NONE:
             return owner, BECOMES
-        name, rule = self._name_of_fill(value)
+        name, rule = _name_of_fill(self._rules, value)
         if name != NONE:
             return name, rule
         if (upstream := self._upstream_name(value)) != NONE:
@@ -97,28 +98,6 @@ class _Owners:
             return reader, READ
         return (row if self._named.has_weak_name(row) else NONE), WEAK
 
-    def _name_of_fill(self, value: int) -> tuple[int, str]:
-        """The instruction that names a fill, or NONE, and the rule.
-
-        A name inside of a fusion comes first. A copy carries the name of its reader, and a
-        constant inside of a fusion that of any of its readers, so that these names do not count.
-        """
-        named, values, fusions = self._named, self._values, self._rules.fusions
-        row, opcode = values.row[value], values.opcode[value]
-        if opcode in COPIES:
-            return NONE, OWN
-        if value in fusions.root:
-            inner = fusions.computing[fusions.root[value]]
-            if named.owns[inner] and named.program.opcode[inner] != "constant":
-                is_its_own = named.owns[row] and values.is_single(value)
-                return inner, OWN if is_its_own else FUSED
-        return (row if named.owns[row] else NONE), OWN
-
-    def _unnamed_source(self, value: int) -> int:
-        """The value that a nameless fill repeats; NONE for a fill with a name."""
-        has_name = self._name_of_fill(value)[0] != NONE
-        return NONE if has_name else self._rules.fills.repeated(value)
-
     def _upstream_name(self, value: int) -> int:
         """The first name between a fill and the constant that it repeats, or NONE.
 
@@ -127,7 +106,7 @@ class _Owners:
         source = self._unnamed_sources[value]
         if self._values.opcode[source] == "constant":
             return NONE
-        return self._name_of_fill(source)[0]
+        return _name_of_fill(self._rules, source)[0]
 
     def own_iotas(self) -> None:
         """Set the owners of nameless iotas: as they compute from nothing, the first reader owns."""
@@ -169,3 +148,27 @@ class _Owners:
                 owner, inherited = self.row[fill], self.rule[fill]
             rule = self._search.rule[value]
             self._set(value, owner, inherited if rule == OWN or inherited == WEAK else rule)
+
+
+def _name_of_fill(rules: OwnerRules, value: int) -> tuple[int, str]:
+    """The instruction that names a fill, or NONE, and the rule.
+
+    A name inside of a fusion comes first. A copy carries the name of its reader, and a constant
+    inside of a fusion that of any of its readers, so that these names do not count.
+    """
+    named, values, fusions = rules.named, rules.values, rules.fusions
+    row, opcode = values.row[value], values.opcode[value]
+    if opcode in COPIES:
+        return NONE, OWN
+    if value in fusions.root:
+        inner = fusions.computing[fusions.root[value]]
+        if named.owns[inner] and named.program.opcode[inner] != "constant":
+            is_its_own = named.owns[row] and values.is_single(value)
+            return inner, OWN if is_its_own else FUSED
+    return (row if named.owns[row] else NONE), OWN
+
+
+def _unnamed_source(rules: OwnerRules, value: int) -> int:
+    """The value that a nameless fill repeats; NONE for a fill with a name."""
+    has_name = _name_of_fill(rules, value)[0] != NONE
+    return NONE if has_name else rules.fills.repeated(value)

@@ -1,9 +1,10 @@
 """The values that loops and conditionals merge: phis."""
 
+from functools import partial
 from typing import Final, NamedTuple
 
 from ..named_program import COPIES, NamedProgram
-from ..program import NONE
+from ..program import NONE, Program
 from ..values import Values
 from .chains import ChainEnds
 
@@ -77,11 +78,7 @@ class LoopBodies:
 
     def __init__(self, named: NamedProgram) -> None:
         self._named = named
-        self.source = ChainEnds(self._forwarded)
-
-    def _forwarded(self, row: int) -> int:
-        program = self._named.program
-        return program.operand(row, 0) if program.opcode[row] in _FORWARDS_OR_COPIES else NONE
+        self.source = ChainEnds(partial(_forwarded, named.program))
 
     def is_input(self, row: int) -> bool:
         """Whether an instruction is a parameter of a loop's body, or forwards or copies one."""
@@ -90,3 +87,8 @@ class LoopBodies:
         if program.parameter_number[source] == NONE or loop == NONE:
             return False
         return program.opcode[loop] == "while"
+
+
+def _forwarded(program: Program, row: int) -> int:
+    """The operand that an instruction forwards or copies, or NONE."""
+    return program.operand(row, 0) if program.opcode[row] in _FORWARDS_OR_COPIES else NONE
