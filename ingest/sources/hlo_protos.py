@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ...schema import ids
 from ...xla.errors import DumpError
@@ -10,7 +11,7 @@ from ...xla.spaces import name_spaces
 from ..outcomes import FAILED, OK, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
 from ..readers.proto_identity import identify_hlo_proto
-from ..readers.xplane import StoredBytes
+from .files import SourceFile, unreadable
 from .program import Identified, Key
 
 _NO_ASSIGNMENT = "it has no buffer assignment, as programs from JAX's compilation cache"
@@ -31,12 +32,37 @@ class InMemory:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of bytes."""
         return len(self.content)
 
     def read(self) -> bytes:
         """The bytes."""
         return self.content
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A part of a plain file on disk, to be read when it is needed."""
+
+    location: Path
+    start: int
+    size: int
+
+    def read(self) -> bytes:
+        """The bytes. Raises DumpError."""
+        try:
+            with self.location.open("rb") as raw:
+                raw.seek(self.start)
+                content = raw.read(self.size)
+        except OSError as error:
+            raise unreadable(error) from None
+        if len(content) < self.size:
+            raise DumpError(f"it is cut short at byte {self.start + len(content)}: copy it again")
+        return content
+
+
+# What a program's bytes may be in.
+StoredBytes = InMemory | FilePart | SourceFile
 
 
 @dataclass(frozen=True)
