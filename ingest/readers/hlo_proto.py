@@ -24,7 +24,7 @@ from .entry_shapes import EntryParameter, argument_name, read_entry_shapes
 from .proto_assignment import read_assignment
 from .proto_attributes import DIMENSIONED_OPCODES, attribute_text, index_text
 from .proto_identity import parse_hlo_proto
-from .proto_schema import damage_located, parse
+from .proto_schema import damage_as_dump_error, parse
 from .proto_shapes import ShapeReader, sharding_text
 
 # The attributes by which HLO text names the computations that an opcode calls; `calls` for all
@@ -52,7 +52,7 @@ def read_hlo_proto(content: bytes) -> tuple[Program, BufferAssignment | None]:
     names the instruction, or the byte of a file that cannot be parsed.
     """
     proto = parse_hlo_proto(content)
-    with damage_located(content, "HloProto"):
+    with damage_as_dump_error():
         reader = _ModuleReader(proto.hlo_module)
         program = reader.read()
         # Only a TPU has tiled layouts.

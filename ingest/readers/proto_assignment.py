@@ -1,6 +1,6 @@
 """Reader of a BufferAssignmentProto: the allocations and their values."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...xla.analysis import Analysis
 from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
@@ -9,18 +9,6 @@ from ...xla.program import NONE, Program, ShapeIndex
 from ...xla.shapes import Shape, TupleShape, array_size, parse_shape
 from .proto_attributes import index_text
 from .proto_shapes import shape_without_layout
-
-
-class _LogicalBuffer(NamedTuple):
-    """The definition of a value: see AssignedValue; logical_bytes is None if unknown."""
-
-    instruction: str
-    shape_index: str
-    is_phi: bool
-    memory_space: int
-    shape: str
-    element_type: str | None
-    logical_bytes: int | None
 
 
 def read_assignment(
@@ -51,27 +39,18 @@ def read_assignment(
             raise _wrong(f"two allocations have the index {allocation_index}")
         allocations[allocation_index] = _allocation(allocation, argument_shapes)
         for assigned in allocation.assigned:
-            id_ = assigned.logical_buffer_id
-            buffer = buffers.get(id_)
+            buffer = buffers.get(assigned.logical_buffer_id)
             if buffer is None:
                 raise _wrong(
                     f"allocation {allocation_index} assigns a value that is not in the file"
                 )
-            offset = _checked(assigned, "offset", LARGEST_SIZE)
             size = _checked(assigned, "size", LARGEST_SIZE)
             values.append(
-                AssignedValue(
-                    id_,
-                    buffer.instruction,
-                    buffer.shape_index,
-                    buffer.is_phi,
-                    buffer.memory_space,
-                    allocation_index,
-                    offset,
-                    size,
-                    size if buffer.logical_bytes is None else buffer.logical_bytes,
-                    buffer.shape,
-                    buffer.element_type,
+                buffer._replace(
+                    allocation_index=allocation_index,
+                    offset_bytes=_checked(assigned, "offset", LARGEST_SIZE),
+                    size_bytes=size,
+                    logical_bytes=size if buffer.logical_bytes is None else buffer.logical_bytes,
                 )
             )
     return BufferAssignment(list(allocations.values()), values)
@@ -99,12 +78,12 @@ def mark_output(assignment: BufferAssignment, analysis: Analysis) -> None:
 
 def _logical_buffers(
     message: Any, program: Program, row_of_id: dict[int, int]
-) -> dict[int, _LogicalBuffer]:
-    """The logical buffers by id. Raises DumpError."""
+) -> dict[int, AssignedValue]:
+    """The values by id, not assigned yet; logical_bytes is None if unknown. Raises DumpError."""
     merging_rows = _merging_rows(program)
     index_texts: dict[ShapeIndex, str] = {}
     shapes: dict[tuple[str, ShapeIndex], tuple[str, str | None, int | None]] = {}
-    buffers: dict[int, _LogicalBuffer] = {}
+    buffers: dict[int, AssignedValue] = {}
     for buffer in message.logical_buffers:
         id_ = _checked(buffer, "id", LARGEST_ID)
         if id_ in buffers:
@@ -127,8 +106,16 @@ def _logical_buffers(
         if key not in shapes:
             shapes[key] = _describe_element(*key, id_)
         color = _checked(buffer, "color", LARGEST_ID)
-        buffers[id_] = _LogicalBuffer(
-            program.names[row], index_texts[index], row in merging_rows, color, *shapes[key]
+        shape, element_type, logical_bytes = shapes[key]
+        buffers[id_] = AssignedValue(
+            id_,
+            program.names[row],
+            index_texts[index],
+            row in merging_rows,
+            color,
+            shape=shape,
+            element_type=element_type,
+            logical_bytes=logical_bytes,
         )
     return buffers
 
