@@ -9,7 +9,7 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from ...xla.errors import DumpError
+from ...xla.errors import LARGEST_ID, DumpError
 
 # From XLA's hlo.proto and xla_data.proto and TSL's xplane.proto; protobuf keeps other fields as
 # unknown ones. Every number, flag and enum is an int64. Strings are bytes, because protobuf
@@ -204,6 +204,16 @@ def _add_field(
 def parse(type_: str, data: bytes | memoryview) -> Any:
     """The message of this type. Raises protobuf's DecodeError, see `damage_as_dump_error`."""
     return _classes()[type_].FromString(data)
+
+
+def checked_number(message: Any, field: str, owner: str, largest: int = LARGEST_ID) -> int:
+    """A number of a message. Raises DumpError, which names the owner, if it is out of range."""
+    number: int = getattr(message, field)
+    if not 0 <= number <= largest:
+        raise DumpError(
+            f"{owner}: the {field} {number} is negative or over {largest}: dump the program again"
+        )
+    return number
 
 
 @contextmanager

@@ -291,14 +291,11 @@ def _identify_binary(contents: Contents, outcomes: Outcomes) -> ProtoIdentity | 
 
 def _hashes(outcomes: Outcomes) -> dict[str, str | None]:
     """The SHA-256 of the files on which a module's id depends, by the name of the format."""
-    names = {format_.name for format_ in formats.IS_CONTENT if format_ in outcomes}
-    if BY_NAME["hlo"].name in names:
-        # Its text is the HLO text once more.
-        names.discard(formats.OOM_HLO.name)
     return {
         format_.name: outcomes[format_].sha256
         for format_ in formats.IS_CONTENT
-        if format_.name in names
+        # The text of `oom-hlo` is the HLO text once more.
+        if format_ in outcomes and not (format_ is formats.OOM_HLO and BY_NAME["hlo"] in outcomes)
     }
 
 
