@@ -18,7 +18,7 @@ from ..readers.lines import split_complete_lines
 from ..readers.proto_identity import find_hlo_proto, identify_hlo_proto
 from ..readers.wire import encode_varint
 from .files import SourceFile, exists, is_folder
-from .hlo_protos import HloProtoProgram, InMemory, platform_of
+from .hlo_protos import HloProtoProgram, platform_of
 from .program import Identified, Key, Program
 
 # Where the figures of a program come from.
@@ -88,7 +88,7 @@ def _of_proto(content: bytes, source: str | None = None, platform: str | None = 
             "program",
         )
     key = Key(".", identity.module_name, platform=platform or platform_of(content))
-    program = HloProtoProgram(key, InMemory(content), "HloProto", "hlo-proto", modified=0.0)
+    program = HloProtoProgram(key, content, "HloProto", "hlo-proto", modified=0.0)
     found = BUFFER_ASSIGNMENT if identity.has_assignment else HLO_PROTO
     return program, source or found
 

@@ -25,22 +25,6 @@ def platform_of(content: bytes) -> str | None:
 
 
 @dataclass(frozen=True)
-class InMemory:
-    """Bytes in memory."""
-
-    content: bytes
-
-    @property
-    def size(self) -> int:
-        """The number of bytes."""
-        return len(self.content)
-
-    def read(self) -> bytes:
-        """The bytes."""
-        return self.content
-
-
-@dataclass(frozen=True)
 class FilePart:
     """A part of a plain file on disk, to be read when it is needed."""
 
@@ -62,7 +46,7 @@ class FilePart:
 
 
 # What a program's bytes may be in.
-StoredBytes = InMemory | FilePart | SourceFile
+StoredBytes = bytes | FilePart | SourceFile
 
 
 @dataclass(frozen=True)
@@ -80,14 +64,14 @@ class HloProtoProgram:
     @property
     def size_bytes(self) -> int:
         """The length of the message."""
-        return self.held.size
+        return len(self.held) if isinstance(self.held, bytes) else self.held.size
 
     def fingerprint(self) -> Identified:
         """Hash the message in its canonical form: its bytes differ from one writer to the next."""
         file = FileOutcome(self.path, self.kind)
         name, content = self.key.module_name, None
         with file.recording():
-            content = self.held.read()
+            content = self.held if isinstance(self.held, bytes) else self.held.read()
             file.bytes = len(content)
             try:
                 identity = identify_hlo_proto(content)

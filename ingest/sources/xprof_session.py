@@ -23,7 +23,7 @@ from ..readers.proto_identity import identify_hlo_proto
 from ..readers.xplane import Device, read_xspace
 from .dump_folder import is_wanted
 from .files import SourceFile, is_file, is_folder, plain_copy, unreadable
-from .hlo_protos import FilePart, HloProtoProgram, StoredBytes, platform_of
+from .hlo_protos import FilePart, HloProtoProgram, platform_of
 from .program import Key
 
 # XProf writes an empty file of this name if no module ran.
@@ -38,7 +38,7 @@ class _Found:
     """A module in a session's file, by its name there: `jit_step(6)`."""
 
     name: str
-    held: StoredBytes
+    held: FilePart | SourceFile
     file: SourceFile
 
     @property
