@@ -250,14 +250,13 @@ def place_of(folder: PurePosixPath) -> tuple[PurePosixPath, PurePosixPath]:
 
     The name is empty if the folder is not named as a session: then it is a folder like others.
     """
-    parts = list(folder.parts)
-    is_session = folder.parent.name == "profile" or _TIME.fullmatch(folder.name)
-    if not is_session:
+    if folder.parent.name != "profile" and not _TIME.fullmatch(folder.name):
         return folder, PurePosixPath()
-    for outer in (None, "profile", "plugins"):
-        if outer is None or (parts and parts[-1] == outer):
-            parts = parts[:-1]
-    return PurePosixPath(*parts), PurePosixPath(folder.name)
+    outer = folder.parent
+    for name in reversed(_LAYOUT):
+        if outer.name == name:
+            outer = outer.parent
+    return outer, PurePosixPath(folder.name)
 
 
 def named_after(path: Path) -> Path:
