@@ -17,7 +17,7 @@ from .readers.compiler_settings import (
 )
 from .readers.hlo_proto import read_hlo_proto
 from .readers.hlo_text import read_hlo_text
-from .readers.lines import Lines, split_sections
+from .readers.lines import Lines, split_sections, uncompressed_name
 from .readers.live_range import read_live_ranges
 from .readers.pasted import contains_assignment
 from .readers.usage_report import read_usage_report
@@ -117,13 +117,12 @@ OTHER_FILES = (
         "a warehouse holds what was ingested: give it by --db"),
     OtherFile("settings", "settings of a compilation", r"^(?:topology|compile_options)\.pb$"),
 )  # fmt: skip
-_COMPRESSED = re.compile(r"\.(gz|zst)$")
 
 
 @lru_cache(maxsize=10_000)
 def other_by_name(name: str) -> OtherFile | None:
     """The kind that a file's name (the last part of its path) tells; None if none does."""
-    for candidate in (name, _COMPRESSED.sub("", name)):
+    for candidate in (name, uncompressed_name(name)):
         for other in OTHER_FILES:
             if re.search(other.pattern, candidate):
                 return other
@@ -300,7 +299,7 @@ def by_name(name: str) -> NamedFile | None:
 # The files of every run and host have the same names.
 @lru_cache(maxsize=50_000)
 def _by_name(name: str) -> NamedFile | None:
-    name = _COMPRESSED.sub("", name)
+    name = uncompressed_name(name)
     for format_ in FORMATS:
         if name.endswith(format_.ending) and (match := format_.pattern.match(name)):
             return NamedFile(match["stem"], format_, match["target"] or None)
@@ -324,12 +323,12 @@ def by_content(beginning: bytes) -> Format | None:
 
 def may_be_renamed(name: str) -> bool:
     """Whether `by_content` should examine a file that `by_name` does not know."""
-    return _MAYBE_TEXT.match(_COMPRESSED.sub("", name)) is not None
+    return _MAYBE_TEXT.match(uncompressed_name(name)) is not None
 
 
 def is_binary(name: str) -> bool:
     """Whether a file that the user named, and `by_name` does not know, may be a BINARY."""
-    return _COMPRESSED.sub("", name).endswith(".pb") and other_by_name(name) is None
+    return uncompressed_name(name).endswith(".pb") and other_by_name(name) is None
 
 
 def sections(lines: Lines) -> dict[Format, Lines]:
