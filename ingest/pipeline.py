@@ -304,11 +304,13 @@ def ingest_programs(
             summary.replaced = block.enter_context(store.replacing(chosen.run_id, run.host))
             known = replace(chosen.known, dumps={}, files={}, hosts=frozenset())
             chosen = replace(chosen, known=known)
+        given = {ids.dump_id(chosen.run_id, *program.key.in_run) for program in programs}
         writer = Writer(
             store,
             chosen.run_id,
             chosen.known,
-            _occurrences(chosen),
+            # Dumps that stay as they are stored keep their numbers.
+            Occurrences(chosen.known.dumps, given - chosen.kept),
             _run_batch(run, chosen, max(program.modified for program in programs)),
             chosen.kept,
             run.device_memory_bytes,
@@ -413,12 +415,6 @@ def _run_of_logs(store: Store, run: Run, logs: OomLogs) -> str:
         )
     taken = {night["run_id"] for night in store.nights(run.run_id)}
     return later_name(run.run_id, clock.now(), taken)
-
-
-def _occurrences(chosen: Chosen) -> Occurrences:
-    """The numbers of the programs; dumps that stay as they are stored keep theirs."""
-    given = {ids.dump_id(chosen.run_id, *program.key.in_run) for program in chosen.programs}
-    return Occurrences(chosen.known.dumps, given - chosen.kept)
 
 
 def _run_batch(run: Run, chosen: Chosen, modified: float | None = None) -> Batch | None:

@@ -190,8 +190,14 @@ class DumpedProgram:
         if not any(format_.role is Role.ASSIGNMENT for format_ in outcomes):
             return []
         titles = {title for file in outcomes.values() for title in file.holds}
+        stem = PurePosixPath(self.key.workload) / self.key.name
         return [
-            self._missing(format_)
+            FileOutcome(
+                f"{stem}.*{format_.ending}",
+                format_.name,
+                status=MISSING,
+                message=f"{format_.title} is missing: dump the program again, keep all its files",
+            )
             for format_ in FORMATS
             if format_.role is Role.ASSIGNMENT
             and format_ not in outcomes
@@ -234,11 +240,6 @@ class DumpedProgram:
                 if name:
                     return name
         return self.key.module_name
-
-    def _missing(self, format_: Format) -> FileOutcome:
-        path = PurePosixPath(self.key.workload) / f"{self.key.name}.*{format_.ending}"
-        message = f"{format_.title} is missing: dump the program again, keep all its files"
-        return FileOutcome(path.as_posix(), format_.name, status=MISSING, message=message)
 
 
 def _read_file(file: SourceFile, outcome: FileOutcome) -> bytes | None:

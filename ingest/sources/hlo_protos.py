@@ -8,7 +8,7 @@ from ...schema import ids
 from ...xla.errors import DumpError
 from ...xla.parts import Parts
 from ...xla.spaces import name_spaces
-from ..outcomes import FAILED, OK, FileOutcome, Settings
+from ..outcomes import OK, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
 from ..readers.proto_identity import identify_hlo_proto
 from .files import SourceFile, unreadable
@@ -91,11 +91,9 @@ class HloProtoProgram:
         (file,) = identified.files
         if file.status != OK:
             return None
-        try:
+        with file.recording():
             program, assignment = read_hlo_proto(identified.content)
-        except DumpError as error:
-            file.status, file.message = FAILED, str(error)
-            return None
-        parts = Parts(assignment, program=program, is_binary=True)
-        name_spaces(parts, self.key.platform)
-        return parts
+            parts = Parts(assignment, program=program, is_binary=True)
+            name_spaces(parts, self.key.platform)
+            return parts
+        return None
