@@ -10,12 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from .ingest.choose_run import Run
 from .ingest.doctor import Examination, examine
 from .ingest.fit import Fit
 from .ingest.fit_answer import answer
 from .ingest.fit_axes import Asked, parse_share, target_of
 from .ingest.oom_logs import read_log_tables
-from .ingest.pipeline import Run, Summary, ingest, ingest_programs
+from .ingest.pipeline import Summary, ingest, ingest_programs
 from .ingest.record_program import record_run, recorded
 from .ingest.sources.compiled import program_of
 from .ingest.sources.files import exists, local_path

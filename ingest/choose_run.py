@@ -12,7 +12,7 @@ from ..schema.errors import UsageError
 from ..schema.stores.base import Known
 from ..schema.stores.duckdb import Store
 from .outcomes import FAILED, MISSING, OK
-from .sources.program import Fingerprinted, Identified, Program
+from .sources.program import Identified, Program
 from .sources.xprof_session import session_time
 
 # The dates that people put into the names of runs, folders and archives.
@@ -105,12 +105,37 @@ _LATER = re.compile(r"@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(_\d+)?")
 
 
 @dataclass(frozen=True)
+class Run:
+    """The run that the programs should become.
+
+    claimed_at: what --at says; without it, a new run claims the date in its name, and a stored
+    one stands where it stood. labels: an empty one is removed.
+    is_named: the user named the run, so its programs become no other run; replaces: a run of this
+    name that holds other dumps is replaced; adds: the programs join those that the run holds;
+    host: they are one host's part of the run; device_memory_bytes: of the device compiled for, if
+    the user says so; orders: other orders of the instructions are tried, see `add_orders`.
+    """
+
+    run_id: str
+    source: str
+    tool_version: str
+    claimed_at: datetime | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    is_named: bool = False
+    replaces: bool = False
+    adds: bool = False
+    host: str | None = None
+    device_memory_bytes: int | None = None
+    orders: bool = False
+
+
+@dataclass(frozen=True)
 class Chosen:
     """The run to write to, what the store knows of it, and the programs to read.
 
-    kept: dumps to leave as they are, because files of them cannot be
-    read any more; replaces: whether the run's dumps give way to the programs; note: what to
-    tell the user.
+    kept: dumps to leave as they are, because files of them cannot be read any more; replaces:
+    whether the run's dumps give way to the programs; note: what to tell the user; fingerprints:
+    those of the programs that were taken to compare, by index, without content.
     """
 
     run_id: str
@@ -119,6 +144,7 @@ class Chosen:
     kept: frozenset[int] = frozenset()
     replaces: bool = False
     note: str | None = None
+    fingerprints: Mapping[int, Identified] = field(default_factory=dict)
 
     @property
     def has_new_dumps(self) -> bool:
@@ -127,39 +153,28 @@ class Chosen:
         return any(dump not in self.known.dumps for dump in found)
 
 
-def choose_run(
-    store: Store,
-    programs: Sequence[Program],
-    name: str,
-    source: str,
-    *,
-    is_named: bool,
-    replaces: bool,
-    adds: bool = False,
-    host: str | None = None,
-) -> Chosen:
+def choose_run(store: Store, programs: Sequence[Program], run: Run) -> Chosen:
     """The run that the programs become.
 
-    With `adds` they join what the run `name` holds: their names tell them apart. With a `host`
-    they are its part of the run, and only what it holds of this host is compared. Without one
-    they are a part as well, but what they replace is the whole run.
-
-    If the run `name` holds other dumps, the programs become the run NAME@TIME of now. But a run
-    that the user named must be that run: raises UsageError, unless `replaces`.
+    If the run of this name holds other dumps, the programs become the run NAME@TIME of now. But a
+    run that the user named must be that run: raises UsageError, unless it replaces the dumps. Of a
+    host's part of a run only what the run holds of this host is compared.
     """
-    if adds:
+    name, host = run.run_id, run.host
+    if run.adds:
         return Chosen(name, store.known(name), programs)
     comparing = _Comparing(programs)
-    if is_named:
-        known = store.known(name, *(() if replaces and host is None else (host,)))
+    taken = comparing.taken
+    if run.is_named:
+        known = store.known(name, *(() if run.replaces and host is None else (host,)))
         found = comparing.with_run(known, name)
-        if replaces and (found.has_changed or found.lacks_files):
+        if run.replaces and (found.has_changed or found.lacks_files):
             if host is not None:
                 refuse_mixed_parts(name, known, host)
-            return Chosen(name, known, comparing.programs(known), replaces=True)
+            return Chosen(name, known, programs, replaces=True, fingerprints=taken)
         refuse_mixed_parts(name, known, host)
         if not found.has_changed:
-            return Chosen(name, known, comparing.programs(known), kept=found.incomplete)
+            return Chosen(name, known, programs, found.incomplete, fingerprints=taken)
         assert known.run is not None
         raise UsageError(
             f"run {name!r} holds other dumps{f' of host {host}' if host else ''}, of "
@@ -178,18 +193,18 @@ def choose_run(
         known = store.known(run_id)
         found = comparing.with_run(known, run_id)
         if not found.has_changed:
-            return Chosen(run_id, known, comparing.programs(known), kept=found.incomplete)
+            return Chosen(run_id, known, programs, found.incomplete, fingerprints=taken)
     if not nights:
         return Chosen(name, store.known(name), programs)
     run_id = later_name(name, clock.now(), {night["run_id"] for night in nights})
     known = store.known(run_id)
     last = nights[0]
-    if last["source"] == source:
-        note = f"{source} has changed since it was ingested as {last['run_id']}"
+    if last["source"] == run.source:
+        note = f"{run.source} has changed since it was ingested as {last['run_id']}"
     else:
         note = f"run {last['run_id']} holds other dumps, of {last['source']}"
     note = f"{note}: both are kept, this is the run {run_id}, because no run was named"
-    return Chosen(run_id, known, comparing.programs(known), note=note)
+    return Chosen(run_id, known, programs, note=note, fingerprints=taken)
 
 
 def refuse_mixed_parts(name: str, known: Known, host: str | None) -> None:
@@ -214,12 +229,11 @@ def refuse_mixed_parts(name: str, known: Known, host: str | None) -> None:
 
 def nights_of(store: Store, name: str) -> list[Mapping[str, Any]]:
     """The rows of the run `name` and of the later nights of it, the last to enter first."""
-    return [night for night in store.nights(name) if _is_night(name, night["run_id"])]
-
-
-def _is_night(name: str, run_id: str) -> bool:
-    """Whether the run is `name` or a later night of it, and was not named so by a user."""
-    return run_id == name or _LATER.fullmatch(run_id.removeprefix(name)) is not None
+    return [
+        night
+        for night in store.nights(name)
+        if night["run_id"] == name or _LATER.fullmatch(night["run_id"].removeprefix(name))
+    ]
 
 
 def file_time(modified: float) -> datetime:
@@ -296,15 +310,6 @@ class _Comparing:
             for dump, place in there.items()
             if dump not in known.dumps
         )
-
-    def programs(self, known: Known) -> list[Program]:
-        """The programs; one whose module is stored whole is not read again."""
-        return [
-            Fingerprinted(program, self.taken[place])
-            if place in self.taken and self.taken[place].module_id in known.complete
-            else program
-            for place, program in enumerate(self.given)
-        ]
 
     def _fingerprint(self, place: int) -> Identified:
         if place not in self.taken:

@@ -5,13 +5,10 @@ name: it uses the tuple `x` and is the position of the value of element 1.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
-from typing import TypeVar
 
 from ..xla.parts import LiveRanges, Parts, Position, UsedValues
 from ..xla.program import NONE, Program
 
-_T = TypeVar("_T")
 # A tuple's value and the value of one of its elements.
 _Pair = tuple[int, int]
 
@@ -122,11 +119,6 @@ def reordered(program: Program, order: list[int]) -> Program:
     for row, old in enumerate(order):
         new_row[old] = row
 
-    def by_row(
-        old: dict[int, _T], change: Callable[[_T], _T] = lambda value: value
-    ) -> dict[int, _T]:
-        return {new_row[row]: change(value) for row, value in old.items()}
-
     result = Program()
     vars(result).update(vars(program))
     for name in (
@@ -141,10 +133,12 @@ def reordered(program: Program, order: list[int]) -> Program:
         "calls", "attributes", "operand_aliasing", "fusion_kind", "custom_call_target", "integers",
         "scoped", "aliasing_lists", "trip_counts",
     ):  # fmt: skip
-        setattr(result, name, by_row(getattr(program, name)))
-    result.control_predecessors = by_row(
-        program.control_predecessors, lambda rows: [new_row[row] for row in rows]
-    )
+        by_row = {new_row[row]: value for row, value in getattr(program, name).items()}
+        setattr(result, name, by_row)
+    result.control_predecessors = {
+        new_row[row]: [new_row[predecessor] for predecessor in predecessors]
+        for row, predecessors in program.control_predecessors.items()
+    }
     result.less_than = {new_row[row] for row in program.less_than}
     result.kernels = sorted(part._replace(row=new_row[part.row]) for part in program.kernels)
     return result

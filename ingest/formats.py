@@ -4,10 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from ..xla.parts import Parts
 from .readers.buffer_assignment import read_buffer_assignment
 from .readers.compiler_settings import (
     read_compilation_environment,
@@ -18,7 +17,7 @@ from .readers.compiler_settings import (
 )
 from .readers.hlo_proto import read_hlo_proto
 from .readers.hlo_text import read_hlo_text
-from .readers.lines import Lines, split_sections
+from .readers.lines import Lines, split_sections, uncompressed_name
 from .readers.live_range import read_live_ranges
 from .readers.pasted import contains_assignment
 from .readers.usage_report import read_usage_report
@@ -46,89 +45,86 @@ class OtherFile:
 
     name: str
     title: str
-    pattern: re.Pattern[str]
-    instead: str
-
-
-def _of(name: str, title: str, pattern: str, instead: str = _FINAL) -> OtherFile:
-    return OtherFile(name, title, re.compile(pattern), instead)
+    pattern: str
+    instead: str = _FINAL
 
 
 _DUMP = r"\.(?:txt|hlo\.pb|pb|dot|html|url)$"
 # The first pattern that is found counts.
 OTHER_FILES = (
-    _of("before-optimizations", "HLO before optimizations", rf"before_optimizations{_DUMP}"),
-    _of(
+    OtherFile("before-optimizations", "HLO before optimizations", rf"before_optimizations{_DUMP}"),
+    OtherFile(
         "before-buffer-assignment",
         "HLO before buffer assignment",
         rf"after_optimizations_before_buffer_assignment{_DUMP}",
     ),
-    _of(
+    OtherFile(
         "after-buffer-assignment",
         "HLO after buffer assignment, without the assignment",
         rf"after_optimizations_after_buffer_assignment{_DUMP}",
     ),
-    _of("after-codegen", "HLO after code generation", rf"after_codegen{_DUMP}"),
-    _of(
+    OtherFile("after-codegen", "HLO after code generation", rf"after_codegen{_DUMP}"),
+    OtherFile(
         "oom-list",
         "lists of what filled the memory when it ran out",
         r"\.oom_top_memory_consuming_instructions$|\.peak_memory_tensors\.txt$",
     ),
-    _of("usage-report-pb", "memory usage reports in binary", r"-memory-usage-report\.pb$"),
-    _of(
+    OtherFile("usage-report-pb", "memory usage reports in binary", r"-memory-usage-report\.pb$"),
+    OtherFile(
         "passes",
         "HLO texts between two passes",
         r"^(?:\d{10,20}\.)?module_.*\.\d{4,9}\..*(?:after|before)_.*\.txt$",
     ),
-    _of("pass", "HLO between two passes", rf"\.\d{{4}}\..*{_DUMP}"),
-    _of("stage", "HLO of another stage", r"^module_\d+\..*\.(?:hlo\.pb|hlo)$"),
-    _of("object", "machine code", r"\.o$|\.so$|\.cubin$|\.hsaco$|\.sass$"),
-    _of("llvm", "LLVM and assembly code", r"\.ll$|\.bc$|\.ptx$|\.s$|\.asm$"),
-    _of("mlir", "MLIR and StableHLO", r"\.mlir(?:bc)?$"),
-    _of("thunks", "the runtime's list of steps", r"thunk_(?:sequence|metadata|schedule)[\w.]*$"),
-    _of("autotuning", "results of autotuning", r"autotune_?(?:results|cache)"),
-    _of("graph", "drawn graphs", r"\.(?:dot|svg|html|png)$"),
-    _of(
+    OtherFile("pass", "HLO between two passes", rf"\.\d{{4}}\..*{_DUMP}"),
+    OtherFile("stage", "HLO of another stage", r"^module_\d+\..*\.(?:hlo\.pb|hlo)$"),
+    OtherFile("object", "machine code", r"\.o$|\.so$|\.cubin$|\.hsaco$|\.sass$"),
+    OtherFile("llvm", "LLVM and assembly code", r"\.ll$|\.bc$|\.ptx$|\.s$|\.asm$"),
+    OtherFile("mlir", "MLIR and StableHLO", r"\.mlir(?:bc)?$"),
+    OtherFile(
+        "thunks", "the runtime's list of steps", r"thunk_(?:sequence|metadata|schedule)[\w.]*$"
+    ),
+    OtherFile("autotuning", "results of autotuning", r"autotune_?(?:results|cache)"),
+    OtherFile("graph", "drawn graphs", r"\.(?:dot|svg|html|png)$"),
+    OtherFile(
         "session", "profiles of XProf, with the modules that ran", r"\.(?:xplane|hlo_proto)\.pb$",
         f"no module ran while the profile was recorded: {_MAKE} makes a dump",
     ),
-    _of(
+    OtherFile(
         "log", "logs, searched for out-of-memory messages",
         r"\.(?:log|err|out|stderr|stdout)$|(?:^|[._-])(?:error|stderr|stdout)\.txt$",
         f"they have no out-of-memory message of XLA; {_MAKE} makes a dump",
     ),
-    _of(
+    OtherFile(
         "trace", "profiles for a trace viewer", r"\.trace(?:\.json)?(?:\.gz)?$|^perfetto.*\.gz$",
         f"a profile holds events, its dump the memory: {_MAKE} makes the dump",
     ),
-    _of(
+    OtherFile(
         "pprof", "JAX's device memory profiles", r"^memory.*\.prof$|\.prof(?:\.gz)?$",
         f"such a profile has no live ranges: {_MAKE} makes a dump",
     ),
-    _of(
+    OtherFile(
         "checkpoint", "data of a checkpoint",
         r"^manifest\.ocdbt$|^ocdbt\.process_|^_(?:METADATA|CHECKPOINT_METADATA|sharding)$|\.orbax|"
         r"^commit_success\.txt$|\.ckpt\b|^checkpoint$|\.safetensors$|\.npz$|\.pt$|\.pth$|\.msgpack$",
         f"a checkpoint holds weights: {_MAKE} makes a dump of the program",
     ),
-    _of(
+    OtherFile(
         "cache", "programs in JAX's compilation cache", r"^jit_.*-(?:cache|atime)$",
         "the cache holds machine code: compile without it (JAX_ENABLE_COMPILATION_CACHE=false) "
         f"and with {_MAKE}",
     ),
-    _of("warehouse", "warehouses of memhouse", r"\.(?:duckdb|duckdb\.wal|db)$",
+    OtherFile("warehouse", "warehouses of memhouse", r"\.(?:duckdb|duckdb\.wal|db)$",
         "a warehouse holds what was ingested: give it by --db"),
-    _of("settings", "settings of a compilation", r"^(?:topology|compile_options)\.pb$"),
+    OtherFile("settings", "settings of a compilation", r"^(?:topology|compile_options)\.pb$"),
 )  # fmt: skip
-_COMPRESSED = re.compile(r"\.(gz|zst)$")
 
 
 @lru_cache(maxsize=10_000)
 def other_by_name(name: str) -> OtherFile | None:
     """The kind that a file's name (the last part of its path) tells; None if none does."""
-    for candidate in (name, _COMPRESSED.sub("", name)):
+    for candidate in (name, uncompressed_name(name)):
         for other in OTHER_FILES:
-            if other.pattern.search(candidate):
+            if re.search(other.pattern, candidate):
                 return other
     return None
 
@@ -165,21 +161,26 @@ class Role(Enum):
 class Format:
     """A format of files.
 
-    name: its name in `dump_files`; title: the content's name in messages; pattern: of a file's
-    whole name, with the groups stem and target; opening: the text's beginning, None if only
-    the name identifies the format; part: the field of Parts, flags or device to fill, empty if
-    the file fills several or none; read: from the file's lines, of a BINARY from its bytes, to
-    the part.
+    name: its name in `dump_files`; title: the content's name in messages; start, ending: of a
+    file's name, `start` a pattern with the groups stem and target; part: the field of Parts, flags
+    or device to fill, empty if the file fills several or none; read: from the file's lines, of a
+    BINARY from its bytes, to the part; opening: the text's beginning, None if only the name
+    identifies the format.
     """
 
     name: str
     title: str
     role: Role
+    start: str
     ending: str
-    pattern: re.Pattern[str]
-    opening: str | None
     part: str
     read: Callable[[Any], Any]
+    opening: str | None = None
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern of a file's whole name."""
+        return re.compile(f"^{self.start}{re.escape(self.ending)}$")
 
     def __str__(self) -> str:
         return self.title
@@ -189,129 +190,68 @@ class Format:
         return _named, (self.name,)
 
 
+# What precedes the ending of a file's name.
 _TARGET = r"(?:(?P<target>cpu|gpu|sm_\d+(?:\.\d+)?[a-z]*_gpu|gfx\w+_gpu)_)?"
-
-
-def _of_assignment(ending: str) -> re.Pattern[str]:
-    return re.compile(rf"^(?P<stem>.*?)(?:\.?{_TARGET}after_optimizations)?{re.escape(ending)}$")
-
-
-def _of_stem(ending: str, stem: str = "") -> re.Pattern[str]:
-    return re.compile(rf"^(?P<stem>{stem}.*)(?P<target>){re.escape(ending)}$")
-
-
-def _format(
-    name: str,
-    title: str,
-    role: Role,
-    ending: str,
-    part: str,
-    read: Callable[[Any], Any],
-    *,
-    pattern: re.Pattern[str] | None = None,
-    opening: str | None = None,
-) -> Format:
-    found = pattern or _of_stem(ending, stem=r"(?:\d{10,20}\.)?module_")
-    return Format(name, title, role, ending, found, opening, part, read)
-
+_FINAL_STAGE = rf"(?P<stem>.*?)\.?{_TARGET}"
+_ASSIGNMENT = rf"(?P<stem>.*?)(?:\.?{_TARGET}after_optimizations)?"
+_MODULE = r"(?P<stem>(?:\d{10,20}\.)?module_.*)(?P<target>)"
+_ANY = r"(?P<stem>.*)(?P<target>)"
 
 # A module's id is the hash over its files in this order of formats.
 FORMATS = (
-    _format(
-        "buffer-assignment",
-        "BufferAssignment",
-        Role.ASSIGNMENT,
-        "-buffer-assignment.txt",
-        "assignment",
-        read_buffer_assignment,
-        pattern=_of_assignment("-buffer-assignment.txt"),
-        opening="BufferAssignment:",
+    Format(
+        "buffer-assignment", "BufferAssignment", Role.ASSIGNMENT, _ASSIGNMENT,
+        "-buffer-assignment.txt", "assignment", read_buffer_assignment, "BufferAssignment:",
     ),
-    _format(
-        "buffer-assignment-values",
-        "Used values",
-        Role.ASSIGNMENT,
-        "-buffer-assignment-values.txt",
-        "used_values",
-        read_used_values,
-        pattern=_of_assignment("-buffer-assignment-values.txt"),
-        # This line precedes `Used values:` in every version.
-        opening="Total bytes used: ",
+    # The line `Total bytes used` precedes `Used values:` in every version.
+    Format(
+        "buffer-assignment-values", "Used values", Role.ASSIGNMENT, _ASSIGNMENT,
+        "-buffer-assignment-values.txt", "used_values", read_used_values, "Total bytes used: ",
     ),
-    _format(
-        "live-range",
-        "HloLiveRange",
-        Role.ASSIGNMENT,
-        "-live-range.txt",
-        "live_ranges",
-        read_live_ranges,
-        pattern=_of_assignment("-live-range.txt"),
-        opening="HloLiveRange (max ",
+    Format(
+        "live-range", "HloLiveRange", Role.ASSIGNMENT, _ASSIGNMENT,
+        "-live-range.txt", "live_ranges", read_live_ranges, "HloLiveRange (max ",
     ),
-    _format(
-        "hlo",
-        "HloModule",
-        Role.PROGRAM,
-        "after_optimizations.txt",
-        "program",
-        read_hlo_text,
-        pattern=re.compile(rf"^(?P<stem>.*?)\.?{_TARGET}after_optimizations\.txt$"),
-        opening="HloModule ",
+    Format(
+        "hlo", "HloModule", Role.PROGRAM, _FINAL_STAGE,
+        "after_optimizations.txt", "program", read_hlo_text, "HloModule ",
     ),
     # XLA writes this text only if it ran out of memory after buffer assignment. The text equals
     # the HLO text and replaces the HLO text if that file is missing.
-    _format(
-        "oom-hlo",
-        "HloModule",
-        Role.PROGRAM,
-        ".oom_intermediate_module.txt",
-        "program",
-        read_hlo_text,
-        pattern=_of_stem(".oom_intermediate_module.txt"),
+    Format(
+        "oom-hlo", "HloModule", Role.PROGRAM, _ANY,
+        ".oom_intermediate_module.txt", "program", read_hlo_text,
     ),
-    _format(
-        "hlo-proto",
-        "HloProto",
-        Role.BINARY,
-        "after_optimizations.hlo.pb",
-        "",
-        read_hlo_proto,
-        pattern=re.compile(rf"^(?P<stem>.*?)\.?{_TARGET}after_optimizations\.hlo\.pb$"),
+    Format(
+        "hlo-proto", "HloProto", Role.BINARY, _FINAL_STAGE,
+        "after_optimizations.hlo.pb", "", read_hlo_proto,
     ),
     # The same program as in `oom-hlo`, without an assignment: only its being there says something.
-    _format(
-        "oom-hlo-proto",
-        "HloProto",
-        Role.OOM,
-        ".oom_intermediate_module.hlo.pb",
-        "",
-        read_hlo_proto,
-        pattern=_of_stem(".oom_intermediate_module.hlo.pb"),
+    Format(
+        "oom-hlo-proto", "HloProto", Role.OOM, _ANY,
+        ".oom_intermediate_module.hlo.pb", "", read_hlo_proto,
     ),
-    _format(
-        "memory-usage-report",
-        "memory usage report",
-        Role.REPORT,
-        "-memory-usage-report.txt",
-        "space_names",
-        read_usage_report,
-        pattern=_of_assignment("-memory-usage-report.txt"),
-        opening="Memory Space: ",
+    Format(
+        "memory-usage-report", "memory usage report", Role.REPORT, _ASSIGNMENT,
+        "-memory-usage-report.txt", "space_names", read_usage_report, "Memory Space: ",
     ),
-    _format("flagfile", "flags", Role.FLAGS, ".flagfile", "flags", read_flagfile),
-    _format("debug-options", "flags", Role.FLAGS, ".debug_options", "flags", read_debug_options),
+    Format("flagfile", "flags", Role.FLAGS, _MODULE, ".flagfile", "flags", read_flagfile),
+    Format(
+        "debug-options", "flags", Role.FLAGS, _MODULE,
+        ".debug_options", "flags", read_debug_options,
+    ),
     # Options of the call are in this file alone, so its values replace those of the others.
-    _format(
-        "tpu-comp-env", "flags", Role.FLAGS, ".tpu_comp_env.txt", "flags",
-        read_compilation_environment,
+    Format(
+        "tpu-comp-env", "flags", Role.FLAGS, _MODULE,
+        ".tpu_comp_env.txt", "flags", read_compilation_environment,
     ),
-    _format(
-        "target-arguments", "target", Role.DEVICE, ".target_arguments.txt", "device",
-        read_tpu_target,
+    Format(
+        "target-arguments", "target", Role.DEVICE, _MODULE,
+        ".target_arguments.txt", "device", read_tpu_target,
     ),
-    _format(
-        "gpu-target-config", "target", Role.DEVICE, ".gpu_target_config.pbtxt", "device",
-        read_gpu_target,
+    Format(
+        "gpu-target-config", "target", Role.DEVICE, _MODULE,
+        ".gpu_target_config.pbtxt", "device", read_gpu_target,
     ),
 )  # fmt: skip
 BY_NAME = {format_.name: format_ for format_ in FORMATS}
@@ -359,7 +299,7 @@ def by_name(name: str) -> NamedFile | None:
 # The files of every run and host have the same names.
 @lru_cache(maxsize=50_000)
 def _by_name(name: str) -> NamedFile | None:
-    name = _COMPRESSED.sub("", name)
+    name = uncompressed_name(name)
     for format_ in FORMATS:
         if name.endswith(format_.ending) and (match := format_.pattern.match(name)):
             return NamedFile(match["stem"], format_, match["target"] or None)
@@ -383,20 +323,15 @@ def by_content(beginning: bytes) -> Format | None:
 
 def may_be_renamed(name: str) -> bool:
     """Whether `by_content` should examine a file that `by_name` does not know."""
-    return _MAYBE_TEXT.match(_COMPRESSED.sub("", name)) is not None
+    return _MAYBE_TEXT.match(uncompressed_name(name)) is not None
 
 
 def is_binary(name: str) -> bool:
     """Whether a file that the user named, and `by_name` does not know, may be a BINARY."""
-    return _COMPRESSED.sub("", name).endswith(".pb") and other_by_name(name) is None
+    return uncompressed_name(name).endswith(".pb") and other_by_name(name) is None
 
 
 def sections(lines: Lines) -> dict[Format, Lines]:
     """The sections of a buffer-assignment document, in order. Raises DumpError."""
     openings = {f: f.opening for f in FORMATS if f.opening is not None}
     return split_sections(lines, openings)
-
-
-def store_part(parts: Parts, format_: Format, part: Any) -> None:
-    """Store what the format's reader found in its field of the parts."""
-    setattr(parts, format_.part, part)

@@ -342,17 +342,10 @@ class _ModuleBuilder:
         live_ranges = self.parts.live_ranges
         length = len(live_ranges.schedule) if live_ranges is not None else NONE
         end_times = {value_id: end for value_id, (_, end) in self.ranges.items()}
-        parameters = (
-            {
-                name
-                for name, opcode in zip(
-                    self.definitions.names, self.definitions.opcode, strict=True
-                )
-                if opcode == "parameter"
-            }
-            if self.definitions is not None
-            else set()
-        )
+        parameters: set[str] = set()
+        if (program := self.definitions) is not None:
+            opcodes = zip(program.names, program.opcode, strict=True)
+            parameters = {name for name, opcode in opcodes if opcode == "parameter"}
         return guess_io_flags(self.values, parameters, end_times, length)
 
     def _name_spaces(self, relation: str) -> None:
@@ -433,30 +426,22 @@ class _ModuleBuilder:
 
     def _labels(self, index: int) -> BufferLabels:
         """The labels of the value at an index: by its origin, or its own instruction."""
-        values, instructions = self.rows["values"], self.rows["instructions"]
-
-        def of_value(name: str) -> Any:
-            return values[name][index] if name in values else None
-
-        origin = of_value("origin_instruction_id")
-        instruction_id = of_value("instruction_id") if origin is None else origin
-
-        def of_origin(name: str) -> Any:
-            return instructions[name][instruction_id] if name in instructions else None
-
-        scope_id = of_origin("scope_id")
-        scopes = self.rows.get("scopes")
-        has_scope = scope_id is not None and scopes is not None
+        value = _row_at(self.rows["values"], index)
+        origin = value.get("origin_instruction_id")
+        row = value["instruction_id"] if origin is None else origin
+        instruction = _row_at(self.rows["instructions"], row)
+        scope_id = instruction.get("scope_id")
+        scope = {} if scope_id is None else _row_at(self.rows.get("scopes", {}), scope_id)
         return label_buffer(
-            role=of_value("role"),
-            pass_name=of_value("pass"),
-            shape=of_value("shape"),
-            opcode=of_origin("opcode"),
-            op_name=of_origin("op_name"),
-            scope=scopes["scope"][scope_id] if has_scope and scopes else None,
-            operation=scopes["operation"][scope_id] if has_scope and scopes else None,
-            source_file=of_origin("source_file"),
-            source_line=of_origin("source_line"),
+            role=value.get("role"),
+            pass_name=value.get("pass"),
+            shape=value.get("shape"),
+            opcode=instruction.get("opcode"),
+            op_name=instruction.get("op_name"),
+            scope=scope.get("scope"),
+            operation=scope.get("operation"),
+            source_file=instruction.get("source_file"),
+            source_line=instruction.get("source_line"),
         )
 
     def _add_traits(self, attribution: Attribution, memory: MemoryFigures | None) -> None:
@@ -518,6 +503,10 @@ class _ModuleBuilder:
             if opcode not in (None, "parameter"):
                 followed.append((buffer.value_id, instructions["instruction"][row]))
         return followed[:MAX_BUFFERS]
+
+
+def _row_at(columns: Columns, row: int) -> dict[str, Any]:
+    return {name: column[row] for name, column in columns.items()}
 
 
 def opcode_counts(counts: Mapping[str, int]) -> str:

@@ -102,7 +102,7 @@ class FileOutcome:
     def contradict(self, message: str) -> None:
         """Record that the file contradicts another part."""
         self.status = CONTRADICTS
-        self.message = message if self.message is None else f"{self.message}; {message}"
+        self.note(message, self.line)
 
 
 @dataclass

@@ -19,6 +19,7 @@ from ..xla.errors import DumpError
 from .choose_run import (
     Chosen,
     Occurrences,
+    Run,
     choose_run,
     claim,
     file_time,
@@ -197,31 +198,6 @@ class Summary:
         return figures_table(self.run_id, counts, [*self.problems, *self.notes])
 
 
-@dataclass(frozen=True)
-class Run:
-    """The run that the programs become.
-
-    claimed_at: what --at says; without it, a new run claims the date in its name, and a stored
-    one stands where it stood. labels: an empty one is removed.
-    is_named: the user named the run, so its programs become no other run; replaces: a run of this
-    name that holds other dumps is replaced; adds: the programs join those that the run holds;
-    host: they are one host's part of the run; device_memory_bytes: of the device compiled for, if
-    the user says so; orders: other orders of the instructions are tried, see `add_orders`.
-    """
-
-    run_id: str
-    source: str
-    tool_version: str
-    claimed_at: datetime | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    is_named: bool = False
-    replaces: bool = False
-    adds: bool = False
-    host: str | None = None
-    device_memory_bytes: int | None = None
-    orders: bool = False
-
-
 def run_name(path: Path) -> str:
     """The default name of a path's run: the name of the folder, file or session."""
     return source_name(named_after(path))
@@ -314,22 +290,13 @@ def ingest_programs(
     written. `shown` turns a file of the source into the path to show. Raises WarehouseError, and
     UsageError if the run is named and holds other dumps.
     """
-    chosen = choose_run(
-        store,
-        programs,
-        run.run_id,
-        run.source,
-        is_named=run.is_named,
-        replaces=run.replaces,
-        adds=run.adds,
-        host=run.host,
-    )
+    chosen = choose_run(store, programs, run)
     if run.orders:
         lacking = modules_without_orders(store)
         known = chosen.known
         known = replace(known, complete=known.complete - lacking, outdated=known.outdated | lacking)
         chosen = replace(chosen, known=known)
-    outcomes = workers.read(chosen.programs, chosen.known.complete)
+    outcomes = workers.read(programs, chosen.known.complete, chosen.fingerprints)
     summary = Summary(chosen.run_id, notes=[] if chosen.note is None else [chosen.note])
     with ExitStack() as block:
         before = chosen.known.run
@@ -337,12 +304,14 @@ def ingest_programs(
             summary.replaced = block.enter_context(store.replacing(chosen.run_id, run.host))
             known = replace(chosen.known, dumps={}, files={}, hosts=frozenset())
             chosen = replace(chosen, known=known)
+        given = {ids.dump_id(chosen.run_id, *program.key.in_run) for program in programs}
         writer = Writer(
             store,
             chosen.run_id,
             chosen.known,
-            _occurrences(chosen),
-            _run_batch(run, chosen, max(program.modified for program in chosen.programs)),
+            # Dumps that stay as they are stored keep their numbers.
+            Occurrences(chosen.known.dumps, given - chosen.kept),
+            _run_batch(run, chosen, max(program.modified for program in programs)),
             chosen.kept,
             run.device_memory_bytes,
             host=run.host,
@@ -446,12 +415,6 @@ def _run_of_logs(store: Store, run: Run, logs: OomLogs) -> str:
         )
     taken = {night["run_id"] for night in store.nights(run.run_id)}
     return later_name(run.run_id, clock.now(), taken)
-
-
-def _occurrences(chosen: Chosen) -> Occurrences:
-    """The numbers of the programs; dumps that stay as they are stored keep theirs."""
-    given = {ids.dump_id(chosen.run_id, *program.key.in_run) for program in chosen.programs}
-    return Occurrences(chosen.known.dumps, given - chosen.kept)
 
 
 def _run_batch(run: Run, chosen: Chosen, modified: float | None = None) -> Batch | None:

@@ -29,7 +29,8 @@ from ..schema.errors import (
 )
 from ..schema.stores import open_store
 from ..schema.stores.duckdb import Store, database_path
-from .pipeline import Run, Summary, ingest_programs, write_empty
+from .choose_run import Run
+from .pipeline import Summary, ingest_programs, write_empty
 from .sources.dump_folder import find_dumps, is_wanted
 from .sources.dumped_program import DumpedProgram
 from .sources.files import open_source

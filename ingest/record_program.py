@@ -8,7 +8,8 @@ from typing import Any
 
 from ..schema.errors import UsageError
 from ..schema.stores.duckdb import Store
-from .pipeline import Run, Summary, ingest_programs
+from .choose_run import Run
+from .pipeline import Summary, ingest_programs
 from .sources.compiled import to_lowered
 from .sources.lowered import Dumped, compile_and_dump
 from .workers import Workers

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 
@@ -43,23 +43,34 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
-        """The outcome of each program, in order; see `read_program` for `known`."""
+    def read(
+        self,
+        programs: Sequence[Program],
+        known: Set[int],
+        fingerprints: Mapping[int, Identified],
+    ) -> Iterator[ProgramOutcome]:
+        """The outcome of each program, in order; see `read_program` for `known`.
+
+        `fingerprints` are those taken before, by index: with them a known program is not hashed.
+        """
+        stored = {i: taken for i, taken in fingerprints.items() if taken.module_id in known}
         if self._pool is None or len(programs) == 1:
             before = ReadBefore()
-            for program in programs:
-                yield read_program(program, known, user_code=self._user_code, before=before)
+            for index, program in enumerate(programs):
+                yield read_program(
+                    program, known, stored.get(index), user_code=self._user_code, before=before
+                )
             return
         names = Counter(program.key.module_name for program in programs)
         run = _RunOfProcesses(self._pool, known, names, self._user_code)
         queue: deque[tuple[int, Callable[[], ProgramOutcome]]] = deque()
         queued_bytes = 0
-        for program in programs:
+        for index, program in enumerate(programs):
             while len(queue) > self._jobs and queued_bytes >= _AHEAD_BYTES:
                 size, outcome = queue.popleft()
                 queued_bytes -= size
                 yield outcome()
-            queue.append((program.size_bytes, run.begin(program)))
+            queue.append((program.size_bytes, run.begin(program, stored.get(index))))
             queued_bytes += program.size_bytes
         for _, outcome in queue:
             yield outcome()
@@ -82,11 +93,13 @@ class _RunOfProcesses:
         self._pool, self._known, self._names, self._user_code = pool, known, names, user_code
         self._before, self._begun = ReadBefore(), set[Content]()
 
-    def begin(self, program: Program) -> Callable[[], ProgramOutcome]:
+    def begin(
+        self, program: Program, identified: Identified | None
+    ) -> Callable[[], ProgramOutcome]:
         """Begin to read a program; the function waits for its outcome. Call it in order."""
         if not self._known and self._names[program.key.module_name] == 1:
             return partial(self._remembered, None, self._submit(program))
-        identified = program.fingerprint()
+        identified = identified or program.fingerprint()
         if identified.module_id in self._known or identified.left_out is not None:
             return partial(recognised, program, identified)
         content = content_of(program.key, identified)

@@ -24,7 +24,7 @@ from .entry_shapes import EntryParameter, argument_name, read_entry_shapes
 from .proto_assignment import read_assignment
 from .proto_attributes import DIMENSIONED_OPCODES, attribute_text, index_text
 from .proto_identity import parse_hlo_proto
-from .proto_schema import damage_located, parse
+from .proto_schema import checked_number, damage_as_dump_error, parse
 from .proto_shapes import ShapeReader, sharding_text
 
 # The attributes by which HLO text names the computations that an opcode calls; `calls` for all
@@ -52,7 +52,7 @@ def read_hlo_proto(content: bytes) -> tuple[Program, BufferAssignment | None]:
     names the instruction, or the byte of a file that cannot be parsed.
     """
     proto = parse_hlo_proto(content)
-    with damage_located(content, "HloProto"):
+    with damage_as_dump_error():
         reader = _ModuleReader(proto.hlo_module)
         program = reader.read()
         # Only a TPU has tiled layouts.
@@ -197,9 +197,9 @@ class _ModuleReader:
         name, opcode = program.names[row], program.opcode[row]
         match opcode:
             case "parameter":
-                program.parameter_number[row] = _number(message.parameter_number, opcode, name)
+                program.parameter_number[row] = checked_number(message, "parameter_number", name)
             case "get-tuple-element":
-                program.tuple_index[row] = _number(message.tuple_index, opcode, name)
+                program.tuple_index[row] = checked_number(message, "tuple_index", name)
             case "fusion":
                 if message.fusion_kind:
                     program.fusion_kind[row] = message.fusion_kind.decode()
@@ -293,7 +293,7 @@ class _ModuleReader:
         add_backend_config(self.program, row, config)
 
     def _read_header(self) -> Header:
-        module = self.module
+        module, devices = self.module, self.module.device_assignment
         aliases = [_alias_text(entry) for entry in module.input_output_alias.entries]
         donors = [
             f"({entry.parameter_number}, {index_text(entry.parameter_shape_index)})"
@@ -304,8 +304,8 @@ class _ModuleReader:
             entry_signature=self._entry_signature(),
             input_output_alias=", ".join(aliases) or None,
             buffer_donor=", ".join(donors) or None,
-            num_partitions=_device_count(module.device_assignment, "computation_count"),
-            replica_count=_device_count(module.device_assignment, "replica_count"),
+            num_partitions=checked_number(devices, "computation_count", "the devices") or 1,
+            replica_count=checked_number(devices, "replica_count", "the devices") or 1,
         )
 
     def _entry_signature(self) -> str | None:
@@ -352,13 +352,6 @@ def _required(data: bytes, complaint: str) -> str:
     return data.decode()
 
 
-def _number(number: int, opcode: str, name: str) -> int:
-    """The number of a parameter or an element. Raises DumpError."""
-    if not 0 <= number <= LARGEST_ID:
-        raise DumpError(f"{opcode} {name} has the number {number}")
-    return number
-
-
 def _operand_alias(data: bytes) -> Alias:
     pair = parse("OutputOperandAliasing", data)
     return Alias(
@@ -386,14 +379,6 @@ def _alias_text(entry: Any) -> str:
     return f"{index_text(entry.output_shape_index)}: ({argument}, {_ALIAS_KINDS[entry.kind]})"
 
 
-def _device_count(device_assignment: Any, field: str) -> int:
-    """The number of replicas or partitions; 1 if the module states none. Raises DumpError."""
-    count: int = getattr(device_assignment, field)
-    if not 0 <= count <= LARGEST_ID:
-        raise DumpError(f"the device assignment has a {field} of {count}: dump the program again")
-    return count or 1
-
-
 def _read_frames(index: Any) -> dict[int, StackFrame]:
     """The Python frames by id. Ids count from 1, and 0 stands for none. Raises DumpError."""
     files = [name.decode() for name in index.file_names]
@@ -401,31 +386,22 @@ def _read_frames(index: Any) -> dict[int, StackFrame]:
     locations = index.file_locations
     frames: dict[int, StackFrame] = {}
     for frame_id, frame in enumerate(index.stack_frames, 1):
-        location_id = _frame_number(frame, "file_location_id", frame_id)
+        owner = f"stack frame {frame_id}"
+        location_id = checked_number(frame, "file_location_id", owner)
         if not 0 < location_id <= len(locations):
-            raise DumpError(
-                f"the stack frame {frame_id} has no file location: dump the program again"
-            )
+            raise DumpError(f"{owner} has no file location: dump the program again")
         location = locations[location_id - 1]
         frames[frame_id] = StackFrame(
             frame_id,
-            _frame_number(frame, "parent_frame_id", frame_id) or None,
-            _name_of_id(files, _frame_number(location, "file_name_id", frame_id)),
-            _name_of_id(functions, _frame_number(location, "function_name_id", frame_id)),
-            _frame_number(location, "line", frame_id),
-            _frame_number(location, "end_line", frame_id) or None,
-            _frame_number(location, "column", frame_id) or None,
-            _frame_number(location, "end_column", frame_id) or None,
+            checked_number(frame, "parent_frame_id", owner) or None,
+            _name_of_id(files, checked_number(location, "file_name_id", owner)),
+            _name_of_id(functions, checked_number(location, "function_name_id", owner)),
+            checked_number(location, "line", owner),
+            checked_number(location, "end_line", owner) or None,
+            checked_number(location, "column", owner) or None,
+            checked_number(location, "end_column", owner) or None,
         )
     return frames
-
-
-def _frame_number(message: Any, field: str, frame_id: int) -> int:
-    """A number of a frame or its location. Raises DumpError."""
-    number: int = getattr(message, field)
-    if not 0 <= number <= LARGEST_ID:
-        raise DumpError(f"the {field} of stack frame {frame_id} is negative or over {LARGEST_ID}")
-    return number
 
 
 def _name_of_id(names: list[str], id_: int) -> str | None:

@@ -28,7 +28,7 @@ from .hlo_header import header_name, read_header
 from .instruction_reader import InstructionReader
 from .lines import Lines, at_line, excerpt
 from .multiline_instructions import end_of_instruction
-from .stack_frames import FRAME_TABLES, NumberedLine, StackFrameReader, fill_sources
+from .stack_frames import FRAME_TABLES, NumberedLine, fill_sources, read_stack_frames
 
 _INSTRUCTION: Final = re.compile(r"  (?:ROOT )?%?[^ ]+ = ")
 # The heading of a table, as those of the stack frames, that a newer XLA may print.
@@ -218,15 +218,14 @@ class HloTextReader:
 
     def read_frames(self) -> None:
         """Add the stack frames to the program; none of them if one cannot be read."""
-        reader = StackFrameReader()
+        program = self.program
         try:
-            reader.read(self._frame_lines)
+            program.frames, not_understood = read_stack_frames(self._frame_lines)
         except DumpError as error:
             note = f"the stack frames are not read: {error}"
-            self.program.unread.append(Unread(error.line or self._frame_lines[0][0], note))
+            program.unread.append(Unread(error.line or self._frame_lines[0][0], note))
             return
-        self.program.frames = reader.frames
-        self.program.not_understood += reader.newer.not_understood()
+        program.not_understood += not_understood
 
 
 def unread_lines(errors: Sequence[DumpError], instruction_count: int) -> list[Unread]:

@@ -148,3 +148,8 @@ def at_line(problem: DumpError, line: str, number: int) -> DumpError:
 def excerpt(text: str, length: int = 60) -> str:
     """The beginning of `text` for a message, quoted."""
     return repr(text if len(text) <= length else text[: length - 1] + "…")
+
+
+def uncompressed_name(name: str) -> str:
+    """A file's name without its compression suffix."""
+    return name.removesuffix(".gz").removesuffix(".zst")

@@ -29,7 +29,7 @@ _HAS_ATTRIBUTES, _HAS_RESULTS, _HAS_OPERANDS, _HAS_SUCCESSORS, _HAS_REGIONS = (
     1 << bit for bit in range(5)
 )
 
-Value: TypeAlias = "int | str | tuple[Value, ...] | dict[str, Value] | Memref | Signature | None"
+Value: TypeAlias = "int | str | tuple[Value, ...] | dict[str, Value] | Memref | None"
 
 
 class Memref(NamedTuple):
@@ -38,12 +38,6 @@ class Memref(NamedTuple):
     shape: tuple[int | None, ...]
     element: str
     space: str
-
-
-class Signature(NamedTuple):
-    """The types of a function's arguments."""
-
-    arguments: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
@@ -242,7 +236,7 @@ class _ModuleReader:
         if code == _INDEX_TYPE:
             return "index"
         if code == _FUNCTION_TYPE:
-            return Signature(tuple(map(self.type, data.numbers())))
+            return tuple(map(self.type, data.numbers()))  # the arguments' types
         if code in (_MEMREF, _MEMREF_IN_SPACE):
             space = self.attribute(data.number()) if code == _MEMREF_IN_SPACE else ""
             sizes = [data.signed() for _ in range(data.number())]

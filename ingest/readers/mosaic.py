@@ -14,7 +14,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Final, NamedTuple
 
 from ...xla.kernels import element_type, tiled_shape
-from .mlir_bytecode import Memref, Operation, Signature, Value, read_bytecode
+from .mlir_bytecode import Memref, Operation, Value, read_bytecode
 
 # In the JSON of a backend_config: bytecode in base64.
 _BODY: Final = re.compile(r'"body": ?"(TUzvU[A-Za-z0-9+/=]+)"')
@@ -76,13 +76,13 @@ def _arrays_of_kernel(kernel: Operation, functions: Mapping[str, Operation]) -> 
 
     Raises ValueError, LookupError or TypeError for a kernel that is not understood.
     """
-    signature = kernel.attributes["function_type"]
+    argument_types = kernel.attributes["function_type"]
     windows = kernel.attributes.get("window_params", ())
-    if not isinstance(signature, Signature) or not isinstance(windows, tuple):
+    if not isinstance(argument_types, tuple) or not isinstance(windows, tuple):
         raise TypeError("the kernel's function has no type or no list of blocks")
     grid = _integers(kernel.attributes.get("iteration_bounds", ()))
     prefetched = _integer(kernel.attributes.get("scalar_prefetch", 0))
-    types = signature.arguments[len(grid) :]
+    types = argument_types[len(grid) :]
     first_scratch = len(types) - _integer(kernel.attributes.get("scratch_operands", 0))
     # The arguments of a block's function that differ between steps: indices and scalars.
     varying = {axis for axis, bound in enumerate(grid) if bound != 1}

@@ -8,9 +8,8 @@ from ...xla.pass_programs import PassProgram
 from ...xla.program import NONE
 from .hlo_text import HloTextReader, join_instructions
 from .instruction_reader import InstructionReader
-from .lines import split_lines
+from .lines import split_lines, uncompressed_name
 
-_SUFFIX = re.compile(r"\.(?:gz|zst)$")
 _NAME = re.compile(
     r"(?P<stem>(?:\d{10,20}\.)?module_\d{1,9}\..*?)\.(?P<step>\d{4,9})\.(?P<pipeline>.+?)"
     r"(?:\.after_(?P<after>.+?))?(?:\.before_(?P<before>.+))?\.txt"
@@ -42,7 +41,7 @@ def pass_name(name: str) -> PassName | None:
     """
     if not _STEP.search(name):
         return None
-    match = _NAME.fullmatch(_SUFFIX.sub("", name))
+    match = _NAME.fullmatch(uncompressed_name(name))
     if match is None or (match["after"] is None and match["before"] is None):
         return None
     return PassName(match["stem"], int(match["step"]), match["pipeline"], match["after"])

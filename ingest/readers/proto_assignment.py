@@ -1,26 +1,17 @@
 """Reader of a BufferAssignmentProto: the allocations and their values."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...xla.analysis import Analysis
-from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
+from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import Allocation, AssignedValue, BufferAssignment
 from ...xla.program import NONE, Program, ShapeIndex
 from ...xla.shapes import Shape, TupleShape, array_size, parse_shape
 from .proto_attributes import index_text
+from .proto_schema import checked_number
 from .proto_shapes import shape_without_layout
 
-
-class _LogicalBuffer(NamedTuple):
-    """The definition of a value: see AssignedValue; logical_bytes is None if unknown."""
-
-    instruction: str
-    shape_index: str
-    is_phi: bool
-    memory_space: int
-    shape: str
-    element_type: str | None
-    logical_bytes: int | None
+_OWNER = "the buffer assignment"
 
 
 def read_assignment(
@@ -46,32 +37,23 @@ def read_assignment(
     allocations: dict[int, Allocation] = {}
     values: list[AssignedValue] = []
     for allocation in message.buffer_allocations:
-        allocation_index = _checked(allocation, "index", LARGEST_ID)
+        allocation_index = checked_number(allocation, "index", _OWNER)
         if allocation_index in allocations:
             raise _wrong(f"two allocations have the index {allocation_index}")
         allocations[allocation_index] = _allocation(allocation, argument_shapes)
         for assigned in allocation.assigned:
-            id_ = assigned.logical_buffer_id
-            buffer = buffers.get(id_)
+            buffer = buffers.get(assigned.logical_buffer_id)
             if buffer is None:
                 raise _wrong(
                     f"allocation {allocation_index} assigns a value that is not in the file"
                 )
-            offset = _checked(assigned, "offset", LARGEST_SIZE)
-            size = _checked(assigned, "size", LARGEST_SIZE)
+            size = checked_number(assigned, "size", _OWNER, LARGEST_SIZE)
             values.append(
-                AssignedValue(
-                    id_,
-                    buffer.instruction,
-                    buffer.shape_index,
-                    buffer.is_phi,
-                    buffer.memory_space,
-                    allocation_index,
-                    offset,
-                    size,
-                    size if buffer.logical_bytes is None else buffer.logical_bytes,
-                    buffer.shape,
-                    buffer.element_type,
+                buffer._replace(
+                    allocation_index=allocation_index,
+                    offset_bytes=checked_number(assigned, "offset", _OWNER, LARGEST_SIZE),
+                    size_bytes=size,
+                    logical_bytes=size if buffer.logical_bytes is None else buffer.logical_bytes,
                 )
             )
     return BufferAssignment(list(allocations.values()), values)
@@ -99,14 +81,14 @@ def mark_output(assignment: BufferAssignment, analysis: Analysis) -> None:
 
 def _logical_buffers(
     message: Any, program: Program, row_of_id: dict[int, int]
-) -> dict[int, _LogicalBuffer]:
-    """The logical buffers by id. Raises DumpError."""
+) -> dict[int, AssignedValue]:
+    """The values by id, not assigned yet; logical_bytes is None if unknown. Raises DumpError."""
     merging_rows = _merging_rows(program)
     index_texts: dict[ShapeIndex, str] = {}
     shapes: dict[tuple[str, ShapeIndex], tuple[str, str | None, int | None]] = {}
-    buffers: dict[int, _LogicalBuffer] = {}
+    buffers: dict[int, AssignedValue] = {}
     for buffer in message.logical_buffers:
-        id_ = _checked(buffer, "id", LARGEST_ID)
+        id_ = checked_number(buffer, "id", _OWNER)
         if id_ in buffers:
             raise _wrong(f"two logical buffers have the id {id_}")
         if not buffer.HasField("defined_at"):
@@ -126,9 +108,17 @@ def _logical_buffers(
         key = program.shape[row], index
         if key not in shapes:
             shapes[key] = _describe_element(*key, id_)
-        color = _checked(buffer, "color", LARGEST_ID)
-        buffers[id_] = _LogicalBuffer(
-            program.names[row], index_texts[index], row in merging_rows, color, *shapes[key]
+        color = checked_number(buffer, "color", _OWNER)
+        shape, element_type, logical_bytes = shapes[key]
+        buffers[id_] = AssignedValue(
+            id_,
+            program.names[row],
+            index_texts[index],
+            row in merging_rows,
+            color,
+            shape=shape,
+            element_type=element_type,
+            logical_bytes=logical_bytes,
         )
     return buffers
 
@@ -175,7 +165,7 @@ def _describe_element(
 def _allocation(message: Any, argument_shapes: dict[int, str]) -> Allocation:
     """A row of `allocations`. Its shape is that of the argument in it; others have none yet."""
     shape = None
-    number = _checked(message, "parameter_number", LARGEST_ID)
+    number = checked_number(message, "parameter_number", _OWNER)
     is_parameter = bool(message.is_entry_computation_parameter)
     if is_parameter:
         if number not in argument_shapes:
@@ -185,8 +175,8 @@ def _allocation(message: Any, argument_shapes: dict[int, str]) -> Allocation:
     maybe_live_out = bool(message.maybe_live_out)
     return Allocation(
         allocation_index=message.index,
-        memory_space=_checked(message, "color", LARGEST_ID),
-        size_bytes=_checked(message, "size", LARGEST_SIZE),
+        memory_space=checked_number(message, "color", _OWNER),
+        size_bytes=checked_number(message, "size", _OWNER, LARGEST_SIZE),
         is_parameter=is_parameter,
         parameter_number=number if is_parameter else None,
         parameter_shape_index=index_text(message.parameter_shape_index) if is_parameter else None,
@@ -212,13 +202,5 @@ def _parse(shape_text: str) -> Shape:
         raise _wrong(f"a value has a wrong shape, {error}") from None
 
 
-def _checked(message: Any, field: str, limit: int) -> int:
-    """A number that is neither negative nor over the limit. Raises DumpError."""
-    number: int = getattr(message, field)
-    if not 0 <= number <= limit:
-        raise _wrong(f"the {field} {number} is negative or over {limit}")
-    return number
-
-
 def _wrong(complaint: str) -> DumpError:
-    return DumpError(f"in the buffer assignment {complaint}: dump the program again")
+    return DumpError(f"in {_OWNER} {complaint}: dump the program again")

@@ -1,6 +1,6 @@
 """The attributes of a HloInstructionProto that concern dimensions, as HLO text prints them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -42,17 +42,38 @@ _SCATTER_LISTS: Final = {
 
 
 def attribute_text(message: Any, opcode: str) -> str:
-    """The attributes of an instruction that concern dimensions; "" without any."""
+    """The attributes of an instruction that concern dimensions, in XLA's order; "" without any."""
     texts: list[str] = []
-    for field, print_value in _PRINTERS.items():
-        value = getattr(message, field)
-        # The message of a dot that contracts nothing is empty.
-        if value or (field == "dot_dimension_numbers" and message.HasField(field)):
-            texts.append(print_value(value))
-        elif field == "dimensions" and opcode in _ALWAYS_DIMENSIONS:
-            texts.append("dimensions={}")
     if opcode == "iota" and message.dimensions:
-        texts[0] = f"iota_dimension={_comma_separated(message.dimensions)}"
+        texts.append(f"iota_dimension={_comma_separated(message.dimensions)}")
+    elif message.dimensions or opcode in _ALWAYS_DIMENSIONS:
+        texts.append(f"dimensions={index_text(message.dimensions)}")
+    if message.slice_dimensions:
+        texts.append(f"slice={{{', '.join(map(_slice_text, message.slice_dimensions))}}}")
+    if message.padding_config:
+        texts.append(_padding_text(message.padding_config))
+    if message.dynamic_slice_sizes:
+        texts.append(f"dynamic_slice_sizes={index_text(message.dynamic_slice_sizes)}")
+    if message.window:
+        texts.append(_window_text(message.window))
+    if message.convolution_dimension_numbers:
+        texts.append(_convolution_text(message.convolution_dimension_numbers))
+    if message.feature_group_count > 1:
+        texts.append(f"feature_group_count={message.feature_group_count}")
+    if message.batch_group_count > 1:
+        texts.append(f"batch_group_count={message.batch_group_count}")
+    # The message of a dot that contracts nothing is empty.
+    if message.HasField("dot_dimension_numbers"):
+        texts.append(_dot_text(message.dot_dimension_numbers))
+    if message.gather_dimension_numbers:
+        texts.append(_gather_text(message.gather_dimension_numbers))
+    if message.scatter_dimension_numbers:
+        texts.append(_scatter_text(message.scatter_dimension_numbers))
+    if message.gather_slice_sizes:
+        texts.append(f"slice_sizes={index_text(message.gather_slice_sizes)}")
+    if message.output_operand_aliasing:
+        aliases = ", ".join(map(_aliasing_text, message.output_operand_aliasing))
+        texts.append(f"output_to_operand_aliasing={{{aliases}}}")
     return ", ".join([text for text in texts if text])
 
 
@@ -65,35 +86,19 @@ def _comma_separated(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _number_list(name: str) -> Callable[[Iterable[int]], str]:
-    """A printer of `name={1,0}`."""
-    return lambda numbers: f"{name}={index_text(numbers)}"
-
-
-def _group_count(name: str) -> Callable[[int], str]:
-    """A printer of `name=2`, which XLA prints only for several groups."""
-    return lambda count: f"{name}={count}" if count > 1 else ""
-
-
-def _message(type_: str, print_message: Callable[[Any], str]) -> Callable[[bytes], str]:
-    """A printer of a message in bytes; equal bytes are printed once."""
-    return lru_cache(maxsize=1000)(lambda data: print_message(parse(type_, data)))
-
-
-def _messages(name: str, type_: str, print_message: Callable[[Any], str]) -> Callable[..., str]:
-    """A printer of `name={…, …}`, a list of messages."""
-    print_bytes = _message(type_, print_message)
-    return lambda messages: f"{name}={{{', '.join(map(print_bytes, messages))}}}"
-
-
-def _slice_text(extent: Any) -> str:
+# Each text is printed once for equal bytes.
+@lru_cache(maxsize=1000)
+def _slice_text(data: bytes) -> str:
     """`[0:16]`, and with a stride `[0:16:2]`."""
+    extent = parse("SliceDimensions", data)
     stride = f":{extent.stride}" if extent.stride > 1 else ""
     return f"[{extent.start}:{extent.limit}{stride}]"
 
 
-def _padding_text(config: Any) -> str:
+@lru_cache(maxsize=1000)
+def _padding_text(data: bytes) -> str:
     """`padding=0_1x2_3`; with padding between elements `0_1_2x…`."""
+    config = parse("PaddingConfig", data)
     dimensions = config.dimensions
     columns = [
         [dimension.edge_padding_low for dimension in dimensions],
@@ -105,8 +110,10 @@ def _padding_text(config: Any) -> str:
     return f"padding={_by_dimension(*columns)}" if dimensions else ""
 
 
-def _window_text(window: Any) -> str:
+@lru_cache(maxsize=1000)
+def _window_text(data: bytes) -> str:
     """`window={size=3x3 pad=1_1x1_1}`, without the parts that have no effect."""
+    window = parse("Window", data)
     dimensions = window.dimensions
     if not dimensions:
         return ""
@@ -134,8 +141,10 @@ def _by_dimension(*columns: Iterable[int]) -> str:
     return "x".join(["_".join(map(str, row)) for row in zip(*columns, strict=True)])
 
 
-def _convolution_text(numbers: Any) -> str:
+@lru_cache(maxsize=1000)
+def _convolution_text(data: bytes) -> str:
     """`dim_labels=b01f_01io->b01f`."""
+    numbers = parse("ConvolutionDimensionNumbers", data)
     lhs = _dimension_labels(
         {numbers.input_batch_dimension: "b", numbers.input_feature_dimension: "f"},
         numbers.input_spatial_dimensions,
@@ -171,41 +180,28 @@ def _dimension_lists(message: Any, names: dict[str, str]) -> str:
     )
 
 
-def _dot_text(dot: Any) -> str:
-    return _dimension_lists(dot, _DOT_LISTS)
+@lru_cache(maxsize=1000)
+def _dot_text(data: bytes) -> str:
+    return _dimension_lists(parse("DotDimensionNumbers", data), _DOT_LISTS)
 
 
-def _gather_text(gather: Any) -> str:
+@lru_cache(maxsize=1000)
+def _gather_text(data: bytes) -> str:
+    gather = parse("GatherDimensionNumbers", data)
     lists = _dimension_lists(gather, _GATHER_LISTS)
     return f"{lists}, index_vector_dim={gather.index_vector_dim}"
 
 
-def _scatter_text(scatter: Any) -> str:
+@lru_cache(maxsize=1000)
+def _scatter_text(data: bytes) -> str:
+    scatter = parse("ScatterDimensionNumbers", data)
     lists = _dimension_lists(scatter, _SCATTER_LISTS)
     return f"{lists}, index_vector_dim={scatter.index_vector_dim}"
 
 
-def _aliasing_text(alias: Any) -> str:
+@lru_cache(maxsize=1000)
+def _aliasing_text(data: bytes) -> str:
     """A part of the result and the operand that it shares memory with: `{0}: (1, {})`."""
+    alias = parse("OutputOperandAliasing", data)
     operand = f"{alias.operand_index}, {index_text(alias.operand_shape_index)}"
     return f"{index_text(alias.output_shape_index)}: ({operand})"
-
-
-# The printer of each field, in the order of the text.
-_PRINTERS: Final[dict[str, Callable[[Any], str]]] = {
-    "dimensions": _number_list("dimensions"),
-    "slice_dimensions": _messages("slice", "SliceDimensions", _slice_text),
-    "padding_config": _message("PaddingConfig", _padding_text),
-    "dynamic_slice_sizes": _number_list("dynamic_slice_sizes"),
-    "window": _message("Window", _window_text),
-    "convolution_dimension_numbers": _message("ConvolutionDimensionNumbers", _convolution_text),
-    "feature_group_count": _group_count("feature_group_count"),
-    "batch_group_count": _group_count("batch_group_count"),
-    "dot_dimension_numbers": _message("DotDimensionNumbers", _dot_text),
-    "gather_dimension_numbers": _message("GatherDimensionNumbers", _gather_text),
-    "scatter_dimension_numbers": _message("ScatterDimensionNumbers", _scatter_text),
-    "gather_slice_sizes": _number_list("slice_sizes"),
-    "output_operand_aliasing": _messages(
-        "output_to_operand_aliasing", "OutputOperandAliasing", _aliasing_text
-    ),
-}

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from ...xla.errors import DumpError
-from .proto_schema import damage_located, parse
+from .proto_schema import damage_as_dump_error, parse
 from .wire import encode_varint, varint
 
 _OPCODE: Final = re.compile(rb"[a-z][a-z0-9\-]*")
@@ -48,7 +48,7 @@ def parse_hlo_proto(content: bytes | memoryview) -> Any:
     """
     if not content:
         raise DumpError("the file is empty: dump the program again")
-    with damage_located(content, "HloProto"):
+    with damage_as_dump_error():
         proto = parse("HloProto", content)
         module = proto.hlo_module
         if not module.name or not module.computations:

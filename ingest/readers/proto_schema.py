@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from ...xla.errors import DumpError
-from .wire import BYTES, fields, varint
+from ...xla.errors import LARGEST_ID, DumpError
 
 # From XLA's hlo.proto and xla_data.proto and TSL's xplane.proto; protobuf keeps other fields as
 # unknown ones. Every number, flag and enum is an int64. Strings are bytes, because protobuf
@@ -155,53 +154,33 @@ message XStat {
   int64 ref_value = 7;
 }
 """
-# Messages nest less deep than this, except for the tuples of a hostile file.
-_MAX_DEPTH = 100
-_MESSAGE = re.compile(r"^message (\w+) \{(.*?)\}", re.DOTALL | re.MULTILINE)
-_FIELD = re.compile(r"(repeated )?(lazy )?(?:map<(\w+), (\w+)>|(\w+)) (\w+) = (\d+);")
-
-
-class Field(NamedTuple):
-    """A field of a message.
-
-    Attributes:
-        type: `int64`, `bytes`, `string`, or the name of a message.
-        is_lazy: whether protobuf returns the message as bytes.
-        is_map: whether the field is a map; its type is then the message of an entry.
-    """
-
-    name: str
-    number: int
-    type: str
-    is_repeated: bool = False
-    is_lazy: bool = False
-    is_map: bool = False
-
-
-@cache
-def schema() -> dict[str, dict[int, Field]]:
-    """The fields of each message, by number; of a map's entry too (1 is the key, 2 the value)."""
-    messages: dict[str, dict[int, Field]] = {}
-    for message, body in _MESSAGE.findall(_SCHEMA):
-        messages[message] = {}
-        for repeated, lazy, key, value, type_, name, digits in _FIELD.findall(body):
-            number = int(digits)
-            if key:
-                type_ = f"{name.capitalize()}Entry"
-                messages[type_] = {1: Field("key", 1, key), 2: Field("value", 2, value)}
-            is_repeated = bool(repeated or key)
-            field = Field(name, number, type_, is_repeated, bool(lazy), bool(key))
-            messages[message][number] = field
-    return messages
+_MESSAGE: Final = re.compile(r"^message (\w+) \{(.*?)\}", re.DOTALL | re.MULTILINE)
+_FIELD: Final = re.compile(r"(repeated )?(lazy )?(?:map<(\w+), (\w+)>|(\w+)) (\w+) = (\d+);")
+_KINDS: Final = descriptor_pb2.FieldDescriptorProto
+_SCALARS: Final = {
+    "int64": _KINDS.TYPE_INT64,
+    "bytes": _KINDS.TYPE_BYTES,
+    "string": _KINDS.TYPE_STRING,
+}
 
 
 @cache
 def _classes() -> dict[str, Any]:
     """The class of each message."""
     file = descriptor_pb2.FileDescriptorProto(name="memhouse.proto", package="memhouse")
-    entries = {f.type for known in schema().values() for f in known.values() if f.is_map}
-    for name in schema().keys() - entries:
-        _describe(file.message_type.add(name=name), f".memhouse.{name}")
+    for name, body in _MESSAGE.findall(_SCHEMA):
+        message = file.message_type.add(name=name)
+        for repeated, lazy, key, value, type_, field, number in _FIELD.findall(body):
+            if key:
+                # A map is a list of messages that are declared within the message.
+                entry = message.nested_type.add(name=f"{field.capitalize()}Entry")
+                entry.options.map_entry = True
+                _add_field(entry, "key", 1, key)
+                _add_field(entry, "value", 2, value)
+                type_ = f"{name}.{entry.name}"
+            added = _add_field(message, field, int(number), "bytes" if lazy else type_)
+            if repeated or key:
+                added.label = _KINDS.LABEL_REPEATED
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     return {
@@ -212,65 +191,42 @@ def _classes() -> dict[str, Any]:
     }
 
 
-def _describe(message: descriptor_pb2.DescriptorProto, path: str) -> None:
-    """Add the fields to the descriptor of the message at a path such as `.memhouse.Window`."""
-    kinds = descriptor_pb2.FieldDescriptorProto
-    scalars = {
-        "int64": kinds.TYPE_INT64,
-        "bytes": kinds.TYPE_BYTES,
-        "string": kinds.TYPE_STRING,
-    }
-    for field in schema()[message.name].values():
-        added = message.field.add(name=field.name, number=field.number)
-        added.label = kinds.LABEL_REPEATED if field.is_repeated else kinds.LABEL_OPTIONAL
-        added.type = (
-            kinds.TYPE_BYTES if field.is_lazy else scalars.get(field.type, kinds.TYPE_MESSAGE)
-        )
-        if added.type == kinds.TYPE_MESSAGE:
-            added.type_name = f".memhouse.{field.type}"
-        if field.is_map:
-            # A map's entry is declared within the message.
-            added.type_name = f"{path}.{field.type}"
-            entry = message.nested_type.add(name=field.type)
-            entry.options.map_entry = True
-            _describe(entry, added.type_name)
+def _add_field(
+    message: descriptor_pb2.DescriptorProto, name: str, number: int, type_: str
+) -> descriptor_pb2.FieldDescriptorProto:
+    added = message.field.add(name=name, number=number, label=_KINDS.LABEL_OPTIONAL)
+    added.type = _SCALARS.get(type_, _KINDS.TYPE_MESSAGE)
+    if added.type == _KINDS.TYPE_MESSAGE:
+        added.type_name = f".memhouse.{type_}"
+    return added
 
 
 def parse(type_: str, data: bytes | memoryview) -> Any:
-    """The message of this type. Raises protobuf's DecodeError, see `damage_located`."""
+    """The message of this type. Raises protobuf's DecodeError, see `damage_as_dump_error`."""
     return _classes()[type_].FromString(data)
 
 
-@contextmanager
-def damage_located(data: bytes | memoryview, type_: str) -> Iterator[None]:
-    """Raise DumpError for bytes, anywhere in a message of this type, that cannot be parsed.
+def checked_number(message: Any, field: str, owner: str, largest: int = LARGEST_ID) -> int:
+    """A number of a message. Raises DumpError, which names the owner, if it is out of range."""
+    number: int = getattr(message, field)
+    if not 0 <= number <= largest:
+        raise DumpError(
+            f"{owner}: the {field} {number} is negative or over {largest}: dump the program again"
+        )
+    return number
 
-    The error names the byte of the message or shows the text that is not UTF-8.
-    """
+
+@contextmanager
+def damage_as_dump_error() -> Iterator[None]:
+    """Raise DumpError for bytes that cannot be parsed, and for a text that is not UTF-8."""
     try:
         yield
     except DecodeError:
-        _find_damage(data, 0, len(data), type_)
-        raise DumpError("a message is damaged: dump the program again") from None
+        raise DumpError(
+            "the file is cut short or damaged, or not a protocol buffer: dump the program again"
+        ) from None
     except UnicodeDecodeError as error:
         text = error.object[:80]
         raise DumpError(
             f"a text is not UTF-8, {text!r}: the file is damaged, dump it again"
         ) from None
-
-
-def _find_damage(
-    data: bytes | memoryview, start: int, end: int, type_: str, depth: int = 0
-) -> None:
-    """Raise DumpError, which names the byte, at the first field that cannot be parsed."""
-    if depth > _MAX_DEPTH:
-        return
-    known = schema()[type_]
-    for number, kind, first, stop in fields(data, start, end):
-        field = known.get(number)
-        if field is None or kind != BYTES:
-            continue
-        if field.type in schema():
-            _find_damage(data, first, stop, field.type, depth + 1)
-        while field.type == "int64" and first < stop:
-            _, first = varint(data, first, stop)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...xla.errors import DumpError
-from ...xla.program import Metadata, Program, StackFrame
+from ...xla.program import Metadata, NotUnderstood, Program, StackFrame
 from .lines import at_line, read_integer
 from .newer_text import NewerNames
 
@@ -25,66 +25,52 @@ _FRAME: Final = re.compile(
 NumberedLine = tuple[int, str]
 
 
-class StackFrameReader:
-    """Reads the four tables of one text.
+def read_stack_frames(
+    lines: Sequence[NumberedLine],
+) -> tuple[dict[int, StackFrame], list[NotUnderstood]]:
+    """The frames by id in the headings and rows of a text, and their attributes that are not known.
 
-    Attributes:
-        frames: by id, in the order of the text.
-        newer: attributes of frames that are not known.
+    Raises DumpError if a table is missing or repeated, or a row cannot be read.
     """
+    frames: dict[int, StackFrame] = {}
+    newer = NewerNames()
+    if not lines:
+        return frames, []
+    tables = _split_tables(lines)
+    files = _read_names(tables["FileNames"])
+    functions = _read_names(tables["FunctionNames"])
+    locations: dict[int | None, list[int | None]] = {}
+    for number, line in tables["FileLocations"]:
+        location_id, *location = _read_row(_LOCATION, "a file location", number, line, newer)
+        locations.setdefault(location_id, location)
+    for number, line in tables["StackFrames"]:
+        frame_id, location_id, parent = _read_row(_FRAME, "a stack frame", number, line, newer)
+        if location_id not in locations:
+            raise at_line(DumpError("no such file location"), line, number)
+        file, function, *extent = locations[location_id]
+        frame = StackFrame(
+            frame_id or 0, parent or None, files.get(file), functions.get(function), *extent
+        )
+        frames.setdefault(frame.stack_frame_id, frame)
+    # Some versions print the parents one too high: 1 stands for no parent, so that frame 1 seems to
+    # be its own parent (libtpu for `tpu/llama-v5e`). Other versions print 0 for no parent.
+    if 1 in frames and frames[1].parent_frame_id == 1:
+        for id_, frame in frames.items():
+            frames[id_] = frame._replace(parent_frame_id=(frame.parent_frame_id or 1) - 1 or None)
+    return frames, newer.not_understood()
 
-    def __init__(self) -> None:
-        self.frames: dict[int, StackFrame] = {}
-        self.newer = NewerNames()
 
-    def read(self, lines: Sequence[NumberedLine]) -> None:
-        """Read the headings, each followed by its rows; nothing for a text without frames.
-
-        Raises DumpError if a table is missing or repeated, or a row cannot be read.
-        """
-        if not lines:
-            return
-        tables = _split_tables(lines)
-        files = _read_names(tables["FileNames"])
-        functions = _read_names(tables["FunctionNames"])
-        locations: dict[int | None, list[int | None]] = {}
-        for number, line in tables["FileLocations"]:
-            location_id, *location = self._read_row(_LOCATION, "a file location", number, line)
-            locations.setdefault(location_id, location)
-        for number, line in tables["StackFrames"]:
-            frame_id, location_id, parent = self._read_row(_FRAME, "a stack frame", number, line)
-            if location_id not in locations:
-                raise at_line(DumpError("no such file location"), line, number)
-            file, function, *extent = locations[location_id]
-            frame = StackFrame(
-                frame_id or 0, parent or None, files.get(file), functions.get(function), *extent
-            )
-            self.frames.setdefault(frame.stack_frame_id, frame)
-        self._lower_parents()
-
-    def _read_row(
-        self, pattern: re.Pattern[str], noun: str, number: int, line: str
-    ) -> list[int | None]:
-        """The numbers in a row; None for one that the row leaves out."""
-        match = pattern.fullmatch(line)
-        if match is None:
-            raise at_line(DumpError(f"expected {noun}"), line, number)
-        *digits, newer = match.groups()
-        for attribute in newer.split():
-            self.newer.add("attribute of a stack frame", attribute.partition("=")[0], number)
-        return [None if text is None else _read_id(text, number, line) for text in digits]
-
-    def _lower_parents(self) -> None:
-        """Correct the parents of a text that prints them one too high.
-
-        There 1 stands for no parent, so that frame 1 seems to be its own parent
-        (libtpu for `tpu/llama-v5e`). Other versions print 0 for no parent.
-        """
-        first = self.frames.get(1)
-        if first is not None and first.parent_frame_id == 1:
-            for frame_id, frame in self.frames.items():
-                parent = (frame.parent_frame_id or 1) - 1
-                self.frames[frame_id] = frame._replace(parent_frame_id=parent or None)
+def _read_row(
+    pattern: re.Pattern[str], noun: str, number: int, line: str, newer: NewerNames
+) -> list[int | None]:
+    """The numbers in a row; None for one that the row leaves out."""
+    match = pattern.fullmatch(line)
+    if match is None:
+        raise at_line(DumpError(f"expected {noun}"), line, number)
+    *digits, unknown = match.groups()
+    for attribute in unknown.split():
+        newer.add("attribute of a stack frame", attribute.partition("=")[0], number)
+    return [None if text is None else _read_id(text, number, line) for text in digits]
 
 
 def fill_sources(program: Program) -> None:

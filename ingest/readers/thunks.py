@@ -6,8 +6,8 @@
 import re
 
 from ...xla.errors import DumpError
+from .lines import uncompressed_name
 
-_SUFFIX = re.compile(r"\.(?:gz|zst)$")
 _NAME = re.compile(r"(?P<stem>(?:\d{10,20}\.)?module_\d{1,9}\..*)\.thunk_(?P<part>[a-z]+)\.txt")
 SEQUENCE, METADATA = "sequence", "metadata"
 _KERNEL = re.compile(r"^ *(\d{1,9}): k\w*Kernel .* shared_memory: (\d{1,12}) bytes *\r?$", re.M)
@@ -20,7 +20,7 @@ def thunks_name(name: str) -> tuple[str, str] | None:
     >>> thunks_name("module_0001.jit_f.thunk_sequence.txt")
     ('module_0001.jit_f', 'sequence')
     """
-    match = _NAME.fullmatch(_SUFFIX.sub("", name)) if ".thunk_" in name else None
+    match = _NAME.fullmatch(uncompressed_name(name)) if ".thunk_" in name else None
     if match is None or match["part"] not in (SEQUENCE, METADATA):
         return None
     return match["stem"], match["part"]

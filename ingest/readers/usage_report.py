@@ -31,11 +31,7 @@ def read_usage_report(lines: Lines) -> dict[int, str]:
             "not a memory usage report: expected 'Memory Space: NAME (color=N)'",
             lines.first_number,
         )
-    names = {}
-    for number, line in enumerate(lines.text, lines.first_number):
-        if line.startswith(_SPACE_START):
-            memory_space, name = _read_space(line, number)
-            names[memory_space] = name
+    names, _ = _read_spaces(lines)
     return names
 
 
@@ -44,31 +40,28 @@ def read_totals(lines: Lines) -> dict[int, int]:
 
     An old report has one total of all spaces, which is that of space 0 here.
     """
-    totals = {}
-    memory_space = 0
-    for number, line in enumerate(lines.text, lines.first_number):
-        if line.startswith(_SPACE_START):
-            memory_space, _ = _read_space(line, number)
-        elif line.startswith("Total bytes"):
-            try:
-                match = _TOTAL.match(line)
-                if match is None:
-                    raise DumpError("expected 'Total bytes: N'")
-                totals[memory_space] = read_integer(match[1], LARGEST_SIZE)
-            except DumpError as problem:
-                raise at_line(problem, line, number) from None
+    _, totals = _read_spaces(lines)
     return totals
 
 
-def _read_space(line: str, number: int) -> tuple[int, str]:
-    """The number and the name of a memory space."""
-    try:
-        match = _SPACE.fullmatch(line)
-        if match is None:
-            raise DumpError("expected 'Memory Space: NAME (color=N)'")
-        return read_integer(match[2]), match[1]
-    except DumpError as problem:
-        raise at_line(problem, line, number) from None
+def _read_spaces(lines: Lines) -> tuple[dict[int, str], dict[int, int]]:
+    """The names and the total bytes of the memory spaces. Raises DumpError."""
+    names: dict[int, str] = {}
+    totals: dict[int, int] = {}
+    memory_space = 0
+    for number, line in enumerate(lines.text, lines.first_number):
+        try:
+            if line.startswith(_SPACE_START):
+                match = _SPACE.fullmatch(line)
+                if match is None:
+                    raise DumpError("expected 'Memory Space: NAME (color=N)'")
+                memory_space = read_integer(match[2])
+                names[memory_space] = match[1]
+            elif match := _TOTAL.match(line):
+                totals[memory_space] = read_integer(match[1], LARGEST_SIZE)
+        except DumpError as problem:
+            raise at_line(problem, line, number) from None
+    return names, totals
 
 
 def read_rounded_allocations(lines: Lines) -> BufferAssignment | None:

@@ -1,6 +1,7 @@
 """Reader of `Total bytes used` and `Used values:`: the positions and uses of values."""
 
 import re
+from collections.abc import Iterator
 
 from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import AssignedValue, Position, Use, UsedValues
@@ -163,33 +164,26 @@ class _Reader:
     def _read_positions(self) -> None:
         self._begin("positions")
         value_id = self.values[-1].value_id
-        position_index = 0
-        while (line := self.text[self.index + 1]).startswith("  "):
-            self.index += 1
-            if line == "  (none)":
-                continue
-            match = _POSITION.fullmatch(line)
-            if match is None:
-                raise DumpError("expected a position")
-            instruction, shape_index = match.groups("{}")
-            self.positions.append(Position(value_id, position_index, instruction, shape_index))
-            position_index += 1
+        for position_index, match in enumerate(self._items(_POSITION, "a position")):
+            self.positions.append(Position(value_id, position_index, *match.groups("{}")))
 
     def _read_uses(self) -> None:
         self._begin("uses")
         value_id = self.values[-1].value_id
-        use_index = 0
-        while (line := self.text[self.index + 1]).startswith("  "):
-            self.index += 1
-            if line == "  (none)":
-                continue
-            match = _USE.fullmatch(line)
-            if match is None:
-                raise DumpError("expected a use")
+        for use_index, match in enumerate(self._items(_USE, "a use")):
             instruction, operand, shape_index = match.groups("{}")
             operand_number = read_integer(operand)
             self.uses.append(Use(value_id, use_index, instruction, operand_number, shape_index))
-            use_index += 1
+
+    def _items(self, pattern: re.Pattern[str], noun: str) -> Iterator[re.Match[str]]:
+        """The items of the list below the current line. Raises DumpError."""
+        while (line := self.text[self.index + 1]).startswith("  "):
+            self.index += 1
+            if line != "  (none)":
+                match = pattern.fullmatch(line)
+                if match is None:
+                    raise DumpError(f"expected {noun}")
+                yield match
 
     def _read_definition(self, line: str) -> None:
         """Pass over a definition, which XLA may print over several lines."""

@@ -1,57 +1,17 @@
-"""The fields of a protocol buffer and their bytes, which the package protobuf does not report.
+"""The encoding of a protocol buffer: a sequence of fields, each a tag and a value.
 
-A message is a sequence of fields: a tag (field number and wire type) and a value.
+A tag is the number of the field and its wire type.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from ...xla.errors import DumpError
 
-# Wire types: a varint, eight bytes, a length with that many bytes, four bytes.
+# Wire types: a varint, a length with that many bytes, and those of a fixed number of bytes.
 VARINT: Final = 0
-EIGHT: Final = 1
 BYTES: Final = 2
-FOUR: Final = 5
-FIXED_SIZES: Final = {EIGHT: 8, FOUR: 4}
+FIXED_SIZES: Final = {1: 8, 5: 4}
 _MAX_VARINT_BYTES: Final = 10
-_MAX_FIELD_NUMBER: Final = 2**29 - 1
-
-# Number, wire type, and two integers. For BYTES: where the content starts and ends. For other
-# types: the value (unsigned), and where the field ends.
-Field = tuple[int, int, int, int]
-
-
-def fields(data: bytes | memoryview, start: int, end: int) -> Iterator[Field]:
-    """The fields of the message from byte `start` up to `end`, in its order.
-
-    Nothing from `end` on is read. Raises DumpError, which names the byte of the file.
-    """
-    at = start
-    while at < end:
-        tag, after = varint(data, at, end)
-        number, kind = tag >> 3, tag & 7
-        if not 0 < number <= _MAX_FIELD_NUMBER:
-            raise DumpError(f"not a protocol buffer: field number {number} at byte {at}")
-        if kind == VARINT:
-            value, after = varint(data, after, end)
-            yield number, kind, value, after
-            at = after
-            continue
-        if kind == BYTES:
-            length, after = varint(data, after, end)
-        elif kind in FIXED_SIZES:
-            length = FIXED_SIZES[kind]
-        else:
-            raise DumpError(f"not a protocol buffer: wire type {kind} at byte {at}")
-        if length > end - after:
-            raise DumpError(
-                f"field {number} at byte {at} should have {length} bytes, but its message has "
-                f"{end - after}: the file is cut short or damaged, dump the program again"
-            )
-        value = after if kind == BYTES else int.from_bytes(data[after : after + length], "little")
-        at = after + length
-        yield number, kind, value, at
 
 
 def varint(data: bytes | memoryview, start: int, end: int) -> tuple[int, int]:

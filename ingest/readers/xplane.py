@@ -9,7 +9,8 @@ nearly all bytes of the file, which the package protobuf would copy to memory.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from io import SEEK_END
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -35,36 +36,6 @@ _EVENT_NAME, _EVENT_STATS = 2, 5
 _STAT_METADATA_ID, _STAT_BYTES = 1, 6
 
 
-class StoredBytes(Protocol):
-    """Bytes that are read when they are needed."""
-
-    @property
-    def size(self) -> int:
-        """The number of bytes."""
-
-    def read(self) -> bytes:
-        """The bytes. Raises DumpError."""
-
-
-class Forward(Protocol):
-    """A file's bytes, once, from start to end. All methods raise DumpError at the end."""
-
-    position: int
-
-    @property
-    def ended(self) -> bool:
-        """Whether there are no more bytes."""
-
-    def read(self, size: int) -> bytes:
-        """The next bytes."""
-
-    def skip(self, size: int) -> None:
-        """Skip the next bytes."""
-
-    def keep(self, size: int) -> StoredBytes:
-        """Skip the next bytes, which are read later."""
-
-
 class Device(NamedTuple):
     """A device of the session: tpu or gpu, with the facts on its plane."""
 
@@ -73,26 +44,35 @@ class Device(NamedTuple):
     memory_bytes: int | None = None
 
 
+class Module(NamedTuple):
+    """A module by its name in the session, and where the bytes of its HloProto are in the file."""
+
+    name: str
+    start: int
+    size: int
+
+
 @dataclass
 class XSpace:
     """The content of a file.
 
     Attributes:
-        modules: by their names in the session.
         error: the damage of the file; the modules and devices are then those of the planes before.
     """
 
-    modules: list[tuple[str, StoredBytes]] = field(default_factory=list)
+    modules: list[Module] = field(default_factory=list)
     devices: list[Device] = field(default_factory=list)
     error: DumpError | None = None
 
 
-def read_xspace(data: Forward) -> XSpace:
+def read_xspace(data: BinaryIO) -> XSpace:
     """Read the modules and devices of a file. Never raises DumpError, see `XSpace.error`."""
     space = XSpace()
+    size = data.seek(0, SEEK_END)
+    data.seek(0)
     has_planes = False
     try:
-        for part in _fields(data, None):
+        for part in _fields(data, size):
             if part.number == _PLANES and part.wire_type == BYTES:
                 has_planes = True
                 _read_plane(data, part.end, space)
@@ -117,43 +97,38 @@ class _Field(NamedTuple):
     end: int
 
 
-def _fields(data: Forward, message_end: int | None) -> Iterator[_Field]:
-    """The fields of a message that ends at a position; None is the end of the file.
-
-    The content that the caller does not read is skipped.
-    """
-    while data.position < message_end if message_end is not None else not data.ended:
-        start = data.position
+def _fields(data: BinaryIO, message_end: int) -> Iterator[_Field]:
+    """The fields of a message up to a position; the content that the caller leaves is skipped."""
+    while (start := data.tell()) < message_end:
         tag = _read_varint(data)
         number, wire_type = tag >> 3, tag & 7
-        value = _read_varint(data) if wire_type in (VARINT, BYTES) else 0
-        if wire_type not in (VARINT, BYTES, *FIXED_SIZES):
+        if number == 0 or wire_type not in (VARINT, BYTES, *FIXED_SIZES):
             raise DumpError(f"it is damaged at byte {start}: no field starts there")
-        size = value if wire_type == BYTES else FIXED_SIZES.get(wire_type, 0)
-        end = data.position + size
-        if number == 0 or (message_end is not None and end > message_end):
-            raise DumpError(f"it is damaged at byte {start}: a field is longer than what holds it")
+        value = _read_varint(data) if wire_type in (VARINT, BYTES) else 0
+        end = data.tell() + (value if wire_type == BYTES else FIXED_SIZES.get(wire_type, 0))
+        if end > message_end:
+            raise DumpError(f"it is cut short or damaged at byte {message_end}: copy it again")
         yield _Field(number, wire_type, value, end)
-        data.skip(end - data.position)
+        data.seek(end)
 
 
-def _read_varint(data: Forward) -> int:
-    start = data.position
+def _read_varint(data: BinaryIO) -> int:
+    start = data.tell()
     value = 0
     for shift in range(0, 70, 7):
-        byte = data.read(1)[0]
+        byte = _read(data, 1)[0]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value
     raise DumpError(f"it is damaged at byte {start}: a number has no end")
 
 
-def _read_short(data: Forward, end: int) -> bytes:
-    """The bytes up to a position: a name or a small message."""
-    size = end - data.position
-    if size > _MAX_NAME_BYTES:
-        raise DumpError(f"it is damaged at byte {data.position}: a name has {size} bytes")
-    return data.read(size)
+def _read(data: BinaryIO, size: int) -> bytes:
+    """The next bytes."""
+    content = data.read(size)
+    if len(content) < size:
+        raise DumpError(f"it is cut short at byte {data.tell()}: copy it again")
+    return content
 
 
 class _Statistic(NamedTuple):
@@ -161,10 +136,11 @@ class _Statistic(NamedTuple):
 
     module_name: bytes
     name_id: int
-    content: StoredBytes
+    start: int
+    size: int
 
 
-def _read_plane(data: Forward, end: int, space: XSpace) -> None:
+def _read_plane(data: BinaryIO, end: int, space: XSpace) -> None:
     """Read a plane of metadata or of a device. Its content counts if it is read to its end."""
     plane_name = b""
     modules: list[_Statistic] = []
@@ -176,27 +152,27 @@ def _read_plane(data: Forward, end: int, space: XSpace) -> None:
         if part.wire_type != BYTES:
             continue
         if part.number == _PLANE_NAME:
-            plane_name = _read_short(data, part.end)
+            plane_name = _read_short(data, part)
         elif part.number == _EVENT_METADATA and is_metadata:
             modules += _read_module(data, part.end)
         elif part.number == _STAT_METADATA and (is_metadata or is_device):
-            entry = _read_message(data, part.end, "StatMetadataEntry")
+            entry = _read_message(data, part, "StatMetadataEntry")
             names[entry.value.id] = entry.value.name
         elif part.number == _PLANE_STATS and is_device and part.value <= _MAX_NAME_BYTES:
-            device_statistics.append(_read_message(data, part.end, "XStat"))
+            device_statistics.append(_read_message(data, part, "XStat"))
         if len(modules) > _MAX_MODULES or max(len(names), len(device_statistics)) > _MAX_NAMES:
             raise DumpError(f"it is damaged before byte {part.end}: it names too many things")
-    for statistic in modules:
-        if names.get(statistic.name_id) in _HLO_PROTO:
-            name = statistic.module_name.decode(errors="backslashreplace")
-            space.modules.append((name, statistic.content))
+    for module_name, name_id, start, size in modules:
+        if names.get(name_id) in _HLO_PROTO:
+            name = module_name.decode(errors="backslashreplace")
+            space.modules.append(Module(name, start, size))
     device = _DEVICE_PLANE.match(plane_name)
     if device is not None:
         platform = device["platform"].decode().lower()
         space.devices.append(_device(platform, device_statistics, names))
 
 
-def _read_module(data: Forward, end: int) -> Iterator[_Statistic]:
+def _read_module(data: BinaryIO, end: int) -> Iterator[_Statistic]:
     """The statistics that are bytes in an entry of event metadata; a module has one."""
     for part in _fields(data, end):
         if part.number != _ENTRY_VALUE or part.wire_type != BYTES:
@@ -204,24 +180,29 @@ def _read_module(data: Forward, end: int) -> Iterator[_Statistic]:
         name = b""
         for inner in _fields(data, part.end):
             if inner.number == _EVENT_NAME and inner.wire_type == BYTES:
-                name = _read_short(data, inner.end)
+                name = _read_short(data, inner)
             elif inner.number == _EVENT_STATS and inner.wire_type == BYTES:
                 name_id = 0
                 for stat in _fields(data, inner.end):
                     if stat.number == _STAT_METADATA_ID and stat.wire_type == VARINT:
                         name_id = stat.value
                     elif stat.number == _STAT_BYTES and stat.wire_type == BYTES and stat.value:
-                        yield _Statistic(name, name_id, data.keep(stat.value))
+                        yield _Statistic(name, name_id, data.tell(), stat.value)
 
 
-def _read_message(data: Forward, end: int, type_: str) -> Any:
-    start = data.position
+def _read_short(data: BinaryIO, part: _Field) -> bytes:
+    """The bytes of a field that is a name or a small message."""
+    if part.value > _MAX_NAME_BYTES:
+        raise DumpError(f"it is damaged before byte {part.end}: a name has {part.value} bytes")
+    return _read(data, part.value)
+
+
+def _read_message(data: BinaryIO, part: _Field, type_: str) -> Any:
+    content = _read_short(data, part)
     try:
-        return parse(type_, _read_short(data, end))
+        return parse(type_, content)
     except DecodeError:
-        raise DumpError(
-            f"it is damaged from byte {start} on: a {type_} is damaged: dump the program again"
-        ) from None
+        raise DumpError(f"it is damaged before byte {part.end}: a {type_} is damaged") from None
 
 
 def _device(platform: str, statistics: list[Any], names: dict[int, bytes]) -> Device:

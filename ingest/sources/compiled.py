@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...schema import ids
 from ...schema.errors import UsageError
@@ -18,7 +18,7 @@ from ..readers.lines import split_complete_lines
 from ..readers.proto_identity import find_hlo_proto, identify_hlo_proto
 from ..readers.wire import encode_varint
 from .files import SourceFile, exists, is_folder
-from .hlo_protos import HloProtoProgram, InMemory, platform_of
+from .hlo_protos import HloProtoProgram, platform_of
 from .program import Identified, Key, Program
 
 # Where the figures of a program come from.
@@ -29,15 +29,12 @@ TEXT = "HLO text"
 _LONGEST_NAME = 80
 
 
-class Read(NamedTuple):
-    """A program, and where its figures come from."""
-
-    program: Program
-    source: str
+# A program, and where its figures come from.
+Read = tuple[Program, str]
 
 
 def program_of(given: object) -> Read:
-    """The program that the user gives. Raises UsageError."""
+    """The program that the user gives, and where its figures come from. Raises UsageError."""
     # HLO text has several lines, a path has one.
     if isinstance(given, str) and ("\n" in given or given[:9] in ("", "HloModule")):
         return _of_text(given.encode(errors="surrogateescape"))
@@ -75,7 +72,7 @@ def _of_content(content: bytes) -> Read:
 
 def _of_text(text: bytes) -> Read:
     # What a program prints of itself may lack the end of its last line.
-    return Read(TextProgram(text.rstrip(b"\n") + b"\n", modified=0.0), TEXT)
+    return TextProgram(text.rstrip(b"\n") + b"\n", modified=0.0), TEXT
 
 
 def _of_proto(content: bytes, source: str | None = None, platform: str | None = None) -> Read:
@@ -91,9 +88,9 @@ def _of_proto(content: bytes, source: str | None = None, platform: str | None = 
             "program",
         )
     key = Key(".", identity.module_name, platform=platform or platform_of(content))
-    program = HloProtoProgram(key, InMemory(content), "HloProto", "hlo-proto", modified=0.0)
+    program = HloProtoProgram(key, content, "HloProto", "hlo-proto", modified=0.0)
     found = BUFFER_ASSIGNMENT if identity.has_assignment else HLO_PROTO
-    return Read(program, source or found)
+    return program, source or found
 
 
 def _of_compiled(compiled: Any) -> Read:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from ...xla.errors import DumpError
 from .. import formats
 from ..formats import BY_NAME, Format, NamedFile, Role
+from ..readers.lines import uncompressed_name
 from ..readers.pass_text import PassName, pass_name
 from ..readers.pasted import contains_assignment
 from ..readers.thunks import thunks_name
@@ -115,9 +116,11 @@ class _DumpFolder:
             return
         key = (workload, named.stem, named.target)
         existing = self.dumps[key].get(named.format)
-        if existing is not None and _plain_name(existing) != _plain_name(file):
+        if existing is not None and uncompressed_name(existing.name) != uncompressed_name(
+            file.name
+        ):
             # `a.txt` and `a.log` may both be HLO text, and both must be read.
-            key = (workload, _plain_name(file), named.target)
+            key = (workload, uncompressed_name(file.name), named.target)
         self.dumps[key].setdefault(named.format, file)
 
     def program(self, workload: str, stem: str, target: str | None) -> DumpedProgram:
@@ -164,11 +167,6 @@ def parse_key(workload: str, stem: str, target: str | None) -> Key:
         target=target,
         compiler=match["compiler"],
     )
-
-
-def _plain_name(file: SourceFile) -> str:
-    """A file's name without its compression suffix."""
-    return file.name.removesuffix(".gz").removesuffix(".zst")
 
 
 def format_of(file: SourceFile, *, is_named: bool) -> NamedFile | None:

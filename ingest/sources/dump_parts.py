@@ -65,7 +65,7 @@ def _read_part(format_: Format, content: bytes, outcome: FileOutcome, parts: Par
             lines_are = "1 line is" if len(corrupt) == 1 else f"{len(corrupt)} lines are"
             message = f"{lines_are} not read, whose bytes are not UTF-8"
             part.unread.insert(0, Unread(corrupt[0], message))
-        formats.store_part(parts, format_, part)
+        setattr(parts, format_.part, part)
         outcome.leave_out(getattr(part, "unread", ()))
         outcome.pass_over(getattr(part, "not_understood", ()))
 
@@ -100,7 +100,7 @@ def _read_sections(
                 check_last_line_end(content)
             if section.role is Role.ASSIGNMENT:
                 part = section.read(section_lines)
-                formats.store_part(parts, section, part)
+                setattr(parts, section.part, part)
                 not_understood += part.not_understood
         except DumpError as error:
             errors.append(error)

@@ -190,8 +190,14 @@ class DumpedProgram:
         if not any(format_.role is Role.ASSIGNMENT for format_ in outcomes):
             return []
         titles = {title for file in outcomes.values() for title in file.holds}
+        stem = PurePosixPath(self.key.workload) / self.key.name
         return [
-            self._missing(format_)
+            FileOutcome(
+                f"{stem}.*{format_.ending}",
+                format_.name,
+                status=MISSING,
+                message=f"{format_.title} is missing: dump the program again, keep all its files",
+            )
             for format_ in FORMATS
             if format_.role is Role.ASSIGNMENT
             and format_ not in outcomes
@@ -234,11 +240,6 @@ class DumpedProgram:
                 if name:
                     return name
         return self.key.module_name
-
-    def _missing(self, format_: Format) -> FileOutcome:
-        path = PurePosixPath(self.key.workload) / f"{self.key.name}.*{format_.ending}"
-        message = f"{format_.title} is missing: dump the program again, keep all its files"
-        return FileOutcome(path.as_posix(), format_.name, status=MISSING, message=message)
 
 
 def _read_file(file: SourceFile, outcome: FileOutcome) -> bytes | None:
@@ -291,14 +292,11 @@ def _identify_binary(contents: Contents, outcomes: Outcomes) -> ProtoIdentity | 
 
 def _hashes(outcomes: Outcomes) -> dict[str, str | None]:
     """The SHA-256 of the files on which a module's id depends, by the name of the format."""
-    names = {format_.name for format_ in formats.IS_CONTENT if format_ in outcomes}
-    if BY_NAME["hlo"].name in names:
-        # Its text is the HLO text once more.
-        names.discard(formats.OOM_HLO.name)
     return {
         format_.name: outcomes[format_].sha256
         for format_ in formats.IS_CONTENT
-        if format_.name in names
+        # The text of `oom-hlo` is the HLO text once more.
+        if format_ in outcomes and not (format_ is formats.OOM_HLO and BY_NAME["hlo"] in outcomes)
     }
 
 

@@ -67,6 +67,12 @@ DAMAGED = (
 )
 
 
+def unreadable(error: Exception) -> DumpError:
+    """One of DAMAGED as an error of the file; the system's own message begins with the path."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return DumpError(f"the file cannot be read: {reason}")
+
+
 def allowance(size: int, ratio: int = MAX_RATIO) -> int:
     """The bytes that a compressed file of this size may unpack to."""
     return max(ANY_RATIO_BYTES, size * ratio)
@@ -256,10 +262,28 @@ class SourceFile:
         except DumpError:
             raise
         except DAMAGED as error:
-            # The message already begins with the path.
-            why = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise DumpError(f"the file cannot be read: {why}") from None
+            raise unreadable(error) from None
         return content.getvalue()[:limit]
+
+
+def plain_copy(file: SourceFile, cleanup: ExitStack) -> Path:
+    """A file on disk with the uncompressed bytes: the file itself, if it is not compressed.
+
+    A copy exists until `cleanup` ends. Raises DumpError.
+    """
+    if not file.path.endswith((".gz", ".zst")):
+        return file.location
+    copy = cleanup.enter_context(private_folder()) / "plain"
+    most, length = allowance(file.size), 0
+    try:
+        with file.location.open("rb") as raw, copy.open("wb") as plain:
+            for piece in pieces(raw, file.path, PIECE):
+                length += plain.write(piece)
+                if length > most:
+                    raise DumpError(f"it unpacks to more than {most} bytes")
+    except DAMAGED as error:
+        raise unreadable(error) from None
+    return copy
 
 
 def source_name(path: Path) -> str:

@@ -2,15 +2,16 @@
 
 import hashlib
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ...schema import ids
 from ...xla.errors import DumpError
 from ...xla.parts import Parts
 from ...xla.spaces import name_spaces
-from ..outcomes import FAILED, OK, FileOutcome, Settings
+from ..outcomes import OK, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
 from ..readers.proto_identity import identify_hlo_proto
-from ..readers.xplane import StoredBytes
+from .files import SourceFile, unreadable
 from .program import Identified, Key
 
 _NO_ASSIGNMENT = "it has no buffer assignment, as programs from JAX's compilation cache"
@@ -24,19 +25,28 @@ def platform_of(content: bytes) -> str | None:
 
 
 @dataclass(frozen=True)
-class InMemory:
-    """Bytes in memory."""
+class FilePart:
+    """A part of a plain file on disk, to be read when it is needed."""
 
-    content: bytes
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-        return len(self.content)
+    location: Path
+    start: int
+    size: int
 
     def read(self) -> bytes:
-        """The bytes."""
-        return self.content
+        """The bytes. Raises DumpError."""
+        try:
+            with self.location.open("rb") as raw:
+                raw.seek(self.start)
+                content = raw.read(self.size)
+        except OSError as error:
+            raise unreadable(error) from None
+        if len(content) < self.size:
+            raise DumpError(f"it is cut short at byte {self.start + len(content)}: copy it again")
+        return content
+
+
+# What a program's bytes may be in.
+StoredBytes = bytes | FilePart | SourceFile
 
 
 @dataclass(frozen=True)
@@ -54,14 +64,14 @@ class HloProtoProgram:
     @property
     def size_bytes(self) -> int:
         """The length of the message."""
-        return self.held.size
+        return len(self.held) if isinstance(self.held, bytes) else self.held.size
 
     def fingerprint(self) -> Identified:
         """Hash the message in its canonical form: its bytes differ from one writer to the next."""
         file = FileOutcome(self.path, self.kind)
         name, content = self.key.module_name, None
         with file.recording():
-            content = self.held.read()
+            content = self.held if isinstance(self.held, bytes) else self.held.read()
             file.bytes = len(content)
             try:
                 identity = identify_hlo_proto(content)
@@ -81,11 +91,9 @@ class HloProtoProgram:
         (file,) = identified.files
         if file.status != OK:
             return None
-        try:
+        with file.recording():
             program, assignment = read_hlo_proto(identified.content)
-        except DumpError as error:
-            file.status, file.message = FAILED, str(error)
-            return None
-        parts = Parts(assignment, program=program, is_binary=True)
-        name_spaces(parts, self.key.platform)
-        return parts
+            parts = Parts(assignment, program=program, is_binary=True)
+            name_spaces(parts, self.key.platform)
+            return parts
+        return None

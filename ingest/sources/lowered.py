@@ -11,7 +11,6 @@ from typing import Any
 from .dump_folder import find_dumps, is_wanted
 from .dumped_program import DumpedProgram
 from .files import open_source
-from .program import Key
 
 _DUMP_FLAG = re.compile(rb"^(?:--)?xla_dump_.*\n?", re.MULTILINE)
 
@@ -98,17 +97,8 @@ def _renamed(program: DumpedProgram) -> DumpedProgram:
 
     Programs of one name are told apart by their content.
     """
-    key = program.key
     identified = program.fingerprint()
-    name = f"{identified.module_name}.{identified.module_id:016x}"
-    return replace(
-        program,
-        key=Key(
-            ".",
-            identified.module_name,
-            platform=key.platform,
-            name=name,
-            target=key.target,
-            compiler=key.compiler,
-        ),
-    )
+    module_name = identified.module_name
+    name = f"{module_name}.{identified.module_id:016x}"
+    key = replace(program.key, workload=".", module_name=module_name, number=None, name=name)
+    return replace(program, key=key)

@@ -20,11 +20,10 @@ from pathlib import Path, PurePosixPath
 from ...xla.errors import DumpError
 from ..outcomes import Settings
 from ..readers.proto_identity import identify_hlo_proto
-from ..readers.xplane import Device, StoredBytes, read_xspace
+from ..readers.xplane import Device, read_xspace
 from .dump_folder import is_wanted
-from .files import SourceFile, is_file, is_folder
-from .forward_bytes import open_forward
-from .hlo_protos import HloProtoProgram, platform_of
+from .files import SourceFile, is_file, is_folder, plain_copy, unreadable
+from .hlo_protos import FilePart, HloProtoProgram, platform_of
 from .program import Key
 
 # XProf writes an empty file of this name if no module ran.
@@ -39,7 +38,7 @@ class _Found:
     """A module in a session's file, by its name there: `jit_step(6)`."""
 
     name: str
-    held: StoredBytes
+    held: FilePart | SourceFile
     file: SourceFile
 
     @property
@@ -122,13 +121,20 @@ def _read(
 def _read_xplane(file: SourceFile, session: _Session, refuse: _Refuse, cleanup: ExitStack) -> bool:
     """Add the modules of a file to its session; whether the file is whole."""
     try:
-        with open_forward(file, cleanup) as data:
+        location = plain_copy(file, cleanup)
+        with location.open("rb") as data:
             found = read_xspace(data)
+    except OSError as error:
+        refuse(file, unreadable(error))
+        return False
     except DumpError as error:
         refuse(file, error)
         return False
     session.is_profiled = True
-    here = [_Found(_in_a_line(name), held, file) for name, held in found.modules]
+    here = [
+        _Found(_in_a_line(module.name), FilePart(location, module.start, module.size), file)
+        for module in found.modules
+    ]
     session.modules += sorted(here, key=lambda module: module.order)
     session.devices += found.devices
     if found.error is not None:
@@ -244,14 +250,13 @@ def place_of(folder: PurePosixPath) -> tuple[PurePosixPath, PurePosixPath]:
 
     The name is empty if the folder is not named as a session: then it is a folder like others.
     """
-    parts = list(folder.parts)
-    is_session = folder.parent.name == "profile" or _TIME.fullmatch(folder.name)
-    if not is_session:
+    if folder.parent.name != "profile" and not _TIME.fullmatch(folder.name):
         return folder, PurePosixPath()
-    for outer in (None, "profile", "plugins"):
-        if outer is None or (parts and parts[-1] == outer):
-            parts = parts[:-1]
-    return PurePosixPath(*parts), PurePosixPath(folder.name)
+    outer = folder.parent
+    for name in reversed(_LAYOUT):
+        if outer.name == name:
+            outer = outer.parent
+    return outer, PurePosixPath(folder.name)
 
 
 def named_after(path: Path) -> Path:

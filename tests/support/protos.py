@@ -1,6 +1,7 @@
 """Protocol buffers, written and damaged: messages as lists of fields."""
 
-from memhouse.ingest.readers.wire import BYTES, VARINT, fields
+from memhouse.ingest.readers.wire import BYTES, FIXED_SIZES, VARINT
+from memhouse.ingest.readers.wire import varint as read_varint
 from memhouse.xla.errors import DumpError
 
 NUMBERS = (0, 1, 2, 3, 7, 13, 17, 34, 35, 100, 2**20, 2**31 - 1, 2**31, 2**44, 2**50, 2**62,
@@ -33,12 +34,34 @@ def packed(*numbers):
     return b"".join(varint(number % 2**64) for number in numbers)
 
 
+def fields(data):
+    """The fields of a message: number, wire type, the value or the content's start, and the end."""
+    at = 0
+    while at < len(data):
+        tag, after = read_varint(data, at, len(data))
+        number, kind = tag >> 3, tag & 7
+        if not number or kind not in (VARINT, BYTES, *FIXED_SIZES):
+            raise DumpError(f"no field at byte {at}")
+        if kind == VARINT:
+            value, at = read_varint(data, after, len(data))
+        else:
+            length = FIXED_SIZES.get(kind)
+            if kind == BYTES:
+                length, after = read_varint(data, after, len(data))
+            value, at = after, after + length
+            if at > len(data):
+                raise DumpError(f"field {number} is cut short")
+            if kind != BYTES:
+                value = int.from_bytes(data[after:at], "little")
+        yield number, kind, value, at
+
+
 def pairs(data):
     """The fields of a message as pairs; None if it is not one."""
     try:
         return [
             (number, first if kind == VARINT else data[first:end])
-            for number, kind, first, end in fields(data, 0, len(data))
+            for number, kind, first, end in fields(data)
         ]
     except DumpError:
         return None

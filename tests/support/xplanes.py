@@ -1,11 +1,9 @@
 """XProf's profiles, made up: planes with modules and devices."""
 
-from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path
 
 from memhouse.ingest.readers.xplane import read_xspace
-from memhouse.ingest.sources.files import SourceFile
-from memhouse.ingest.sources.forward_bytes import open_forward
 
 from .dumps import DATA
 
@@ -60,8 +58,7 @@ def device(name: str, kind: str | None = None, memory: int | None = None) -> byt
 
 def modules_of(path: Path = XPLANE) -> list[tuple[str, bytes]]:
     """The modules of a profile, by their names in it."""
-    file = SourceFile(path.name, path, 0.0, path.stat().st_size)
-    with ExitStack() as cleanup, open_forward(file, cleanup) as data:
-        found = read_xspace(data)
-        assert found.error is None
-        return [(name, held.read()) for name, held in found.modules]
+    content = path.read_bytes()
+    found = read_xspace(BytesIO(content))
+    assert found.error is None
+    return [(name, content[start : start + size]) for name, start, size in found.modules]

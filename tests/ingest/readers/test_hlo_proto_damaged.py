@@ -41,7 +41,7 @@ def make(seed):
 def test_damaged_binaries_have_an_outcome():
     outcomes = [outcome(make(seed)) for seed in range(rounds(60))]
     refused = [found for found in outcomes if isinstance(found, DumpError)]
-    # A binary has no lines. What cannot be parsed has a byte, and all else a name.
+    # A binary has no lines.
     assert {error.line for error in refused} == {None}
     # Damage to what no table says is not noticed.
     assert 16 < len(refused) < len(outcomes)

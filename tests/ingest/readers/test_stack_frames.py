@@ -6,7 +6,7 @@ import pytest
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.ingest.readers.stack_frames import StackFrameReader
+from memhouse.ingest.readers.stack_frames import read_stack_frames
 from memhouse.xla.errors import DumpError
 from memhouse.xla.program import StackFrame
 
@@ -31,9 +31,8 @@ StackFrames
 
 
 def read(text: str) -> dict[int, StackFrame]:
-    reader = StackFrameReader()
-    reader.read(list(enumerate(text.splitlines(), 1)))
-    return reader.frames
+    frames, _ = read_stack_frames(list(enumerate(text.splitlines(), 1)))
+    return frames
 
 
 def parents(frames: dict[int, StackFrame]) -> dict[int, int | None]:

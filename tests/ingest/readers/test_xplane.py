@@ -1,12 +1,10 @@
 """XProf's profiles: their modules, and nothing of their events."""
 
 import io
-from pathlib import Path
 
 import pytest
 
 from memhouse.ingest.readers.xplane import Device, read_xspace
-from memhouse.ingest.sources.forward_bytes import PlainBytes
 
 from ...support.xplanes import XPLANE, device, metadata, modules_of, part, plane
 
@@ -22,13 +20,13 @@ class Counted(io.BytesIO):
         return found
 
 
-def read(content, here=Path("profile")):
-    return read_xspace(PlainBytes(Counted(content), here, len(content)))
+def read(content):
+    return read_xspace(io.BytesIO(content))
 
 
 def held(content):
     """The modules' names, and the bytes that each is said to have."""
-    return [(name, content[p.start : p.start + p.size]) for name, p in read(content).modules]
+    return [(name, content[at : at + size]) for name, at, size in read(content).modules]
 
 
 def test_the_modules_of_a_real_session():
@@ -50,8 +48,8 @@ def test_the_events_are_not_read():
     events = plane("/host:CPU", part(3, bytes(5_000_000)), part(3, bytes(5_000_000)))
     content = events + metadata([("jit_f(1)", b"the module" * 1000)])
     raw = Counted(content)
-    found = read_xspace(PlainBytes(raw, Path("profile"), len(content)))
-    assert [name for name, _ in found.modules] == ["jit_f(1)"]
+    found = read_xspace(raw)
+    assert [module.name for module in found.modules] == ["jit_f(1)"]
     # The module itself waits too.
     assert raw.taken < 200
 
@@ -88,7 +86,7 @@ WRONG = {
     "no field": (part(1, b"\x0f"), 2),
     "endless number": (b"\x08" + b"\xff" * 20, 1),
     "cut short": (metadata([("jit_f(1)", b"one")])[:-1], len(metadata([("jit_f(1)", b"one")])) - 1),
-    "too long": (part(1, b"\x12\x7f/host"), 2),
+    "too long": (part(1, b"\x12\x7f/host"), 9),
     "long name": (plane("x" * 70_000), None),
 }
 
@@ -104,7 +102,7 @@ def test_what_is_no_profile_is_told_with_its_byte():
 def test_what_precedes_the_damage_stays():
     whole = metadata([("jit_f(1)", b"one")])
     found = read(whole + plane("/host:CPU", part(3, bytes(100)))[:-50])
-    assert [name for name, _ in found.modules] == ["jit_f(1)"]
+    assert [module.name for module in found.modules] == ["jit_f(1)"]
     assert f" byte {len(whole) + 65}" in str(found.error)
 
 
