@@ -101,7 +101,7 @@ def read_op_names(program: Program) -> list[OpName]:
             is_backward=path.has_transformation("transpose"),
             is_rematerialised=path.has_component("rematted_computation"),
             loop_count=path.loop_count,
-            is_slice=_primitive(text) in _SLICING,
+            is_slice=path.operation in _SLICING,
         )
     return [op_names[text] for text in texts]
 
@@ -124,8 +124,3 @@ def _layers_with_gradient(paths: Iterable[Path]) -> set[str]:
         for path in paths
         if len(path.components) > 1 and path.components[0].name == GRADIENT_TAPE
     }
-
-
-def _primitive(text: str) -> str:
-    """The primitive at the end of an op_name, without parameters; of joined ones the first's."""
-    return text.partition(";")[0].rpartition("/")[2].partition("[")[0]
