@@ -124,7 +124,8 @@ def read_component(text: str) -> Component:
     ('mlp', ['jvp', 'transpose'])
     """
     name = _without_parameters(text)
-    opening = _TRANSFORMED.match(name)[0]
+    match = _TRANSFORMED.match(name)
+    opening = match[0] if match else ""
     transformations = opening.split("(")[:-1]
     closing = ")" * len(transformations)
     if not name.endswith(closing):
