@@ -32,7 +32,7 @@ _PROGRAM = re.compile(r"(?:jit|pmap|pjit|xmap)\(.*\)", re.DOTALL)
 _PMAP = re.compile(r"pmap\(.*\)", re.DOTALL)
 
 _DROPPED = frozenset((*_CONTROL_FLOW, *_WRAPPERS.split(), GRADIENT_TAPE, ""))
-_TRANSFORMED = re.compile(rf"(?:(?:{'|'.join(_TRANSFORMATIONS)})\()*")
+_TRANSFORMED = re.compile(rf"(?:(?:{'|'.join(_TRANSFORMATIONS)})\()+")
 
 
 @dataclass(frozen=True, slots=True)
