@@ -90,23 +90,13 @@ class Argument:
         return self.element_type != "u32" and self.first_dimension is not None
 
 
-@dataclass
-class Arguments:
-    """The arguments of a program.
+def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
+    """Collect the evidence about each argument.
 
-    Attributes:
-        by_row: by the row of the parameter.
-        has_backward: whether the program has a backward pass.
-        returns_gradients: whether it returns gradients, has no optimizer and replaces nothing.
+    Returns:
+        The arguments, by the row of the parameter; and whether the program returns gradients, has
+        no optimizer and replaces nothing.
     """
-
-    by_row: dict[int, Argument]
-    has_backward: bool
-    returns_gradients: bool
-
-
-def find_arguments(owned: OwnedValues) -> Arguments:
-    """Collect the evidence about each argument."""
     named, flow, passes = owned.named, owned.named.flow, owned.passes
     arguments = _read_arguments(owned)
     _add_readers(owned, arguments)
@@ -132,11 +122,7 @@ def find_arguments(owned: OwnedValues) -> Arguments:
         may_update = has_optimizer or argument.is_leaf or argument.name is None
         has_update = argument.is_updated or (row in has_own_update and may_update)
         argument.is_trained = row in trained or (has_update and not argument.is_replaced)
-    return Arguments(
-        arguments,
-        has_backward=any(passes.follows_gradient),
-        returns_gradients=bool(has_own_update) and not has_optimizer and not replaces,
-    )
+    return arguments, bool(has_own_update) and not has_optimizer and not replaces
 
 
 def _read_arguments(owned: OwnedValues) -> dict[int, Argument]:

@@ -1,6 +1,5 @@
 """A program with its values and its op_names: the input of the rules for owners, passes, roles."""
 
-from collections.abc import Callable
 from functools import cached_property
 from math import prod
 from typing import Final, NamedTuple
@@ -96,26 +95,23 @@ class NamedProgram:
     @cached_property
     def bytes(self) -> list[int]:
         """By row, the bytes of the array without padding; for a tuple, of its largest array."""
-        return self._by_shape(lambda size: size.bytes)
+        return [size.bytes for size in self._sizes]
 
     @cached_property
     def elements(self) -> list[int]:
         """By row, the number of elements of the array; 0 for a tuple."""
-        return self._by_shape(lambda size: size.elements)
+        return [size.elements for size in self._sizes]
 
     @cached_property
     def rank(self) -> list[int]:
         """By row, the number of the array's dimensions; NONE for a tuple."""
-        return self._by_shape(lambda size: size.rank)
-
-    def _by_shape(self, size: Callable[["_Size"], int]) -> list[int]:
-        by_text = {text: size(sizes) for text, sizes in self._sizes.items()}
-        return [by_text[text] for text in self.program.shape]
+        return [size.rank for size in self._sizes]
 
     @cached_property
-    def _sizes(self) -> dict[str, "_Size"]:
-        """By shape. Raises DumpError for a shape that cannot be read, in a fusion, too."""
-        return {text: _size(read_shape_tree(text)) for text in set(self.program.shape)}
+    def _sizes(self) -> list["_Size"]:
+        """By row. Raises DumpError for a shape that cannot be read, in a fusion, too."""
+        by_text = {text: _size(read_shape_tree(text)) for text in set(self.program.shape)}
+        return [by_text[text] for text in self.program.shape]
 
 
 class _Size(NamedTuple):

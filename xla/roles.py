@@ -7,7 +7,7 @@ buffers of arguments. Names and types decide where the structure leaves it open.
 from collections.abc import Iterable
 from typing import Final, Literal, get_args
 
-from .arguments import Argument, Arguments, find_arguments
+from .arguments import Argument, find_arguments
 from .named_program import GATHERS
 from .passes import BACKWARD, OPTIMIZER
 from .program import NONE
@@ -38,7 +38,7 @@ def find_roles(owned: OwnedValues, residual: list[int]) -> tuple[list[Role | Non
     """
     named, flow = owned.named, owned.named.flow
     alias_set = owned.analysis.liveness.alias_set
-    argument_roles, trains = find_argument_roles(find_arguments(owned))
+    argument_roles, trains = find_argument_roles(*find_arguments(owned))
     live_out = owned.analysis.live_out_values()
     gradients = _sets_read_by_optimizer(owned) if trains else set()
     roles: list[Role | None] = []
@@ -80,7 +80,9 @@ def _sets_read_by_optimizer(owned: OwnedValues) -> set[int]:
     }
 
 
-def find_argument_roles(arguments: Arguments) -> tuple[dict[int, Role], bool]:
+def find_argument_roles(
+    arguments: dict[int, Argument], returns_gradients: bool
+) -> tuple[dict[int, Role], bool]:
     """The role of each argument by row, and whether the program is training or a part of it.
 
     A program trains if an output that depends on a gradient replaces an argument that the
@@ -89,12 +91,9 @@ def find_argument_roles(arguments: Arguments) -> tuple[dict[int, Role], bool]:
     state of a simulation, and there are no data. A program that returns gradients and replaces
     nothing counts as a part of training.
     """
-    roles = _roles_without_training(arguments.by_row)
-    if not arguments.has_backward:
-        return roles, False
-    training_roles = _roles_in_training(arguments.by_row)
+    training_roles = _roles_in_training(arguments)
     has_weight = has_evidence = False
-    for row, argument in arguments.by_row.items():
+    for row, argument in arguments.items():
         is_weight = training_roles[row] == "weight" and argument.is_differentiated
         has_weight = has_weight or (is_weight and argument.is_trained)
         is_named = argument.is_named_weight or argument.is_named_optimizer
@@ -102,7 +101,7 @@ def find_argument_roles(arguments: Arguments) -> tuple[dict[int, Role], bool]:
         has_evidence = has_evidence or is_data or (is_named and argument.is_trained)
     if has_weight and has_evidence:
         return training_roles, True
-    return roles, arguments.returns_gradients
+    return _roles_without_training(arguments), returns_gradients
 
 
 def _roles_in_training(arguments: dict[int, Argument]) -> dict[int, Role]:
