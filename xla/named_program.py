@@ -152,13 +152,9 @@ def find_callers(program: Program) -> list[int]:
         for _, computation in calls:
             if callers[computation] == NONE and computation != program.entry:
                 callers[computation] = row
-    callees: list[list[int]] = [[] for _ in callers]
-    for computation, row in enumerate(callers):
-        if row != NONE:
-            callees[program.computation[row]].append(computation)
-    reached, stack = {program.entry}, [program.entry]
-    while stack:
-        computations = callees[stack.pop()]
-        reached.update(computations)
-        stack += computations
+    reached = {program.entry}
+    for computation in reversed(program.callees_first()):
+        row = callers[computation]
+        if row != NONE and program.computation[row] in reached:
+            reached.add(computation)
     return [row if number in reached else NONE for number, row in enumerate(callers)]

@@ -136,7 +136,11 @@ def folds(paths: Sequence[str]) -> list[str]:
         for step in numbered
         if step.number != numbered[0].number
     }
-    return [_fold(distinct[path], layered[path], differing) for path in paths]
+    for path, steps in distinct.items():
+        for step in layered[path]:
+            if step.pattern not in differing:
+                steps[step.depth] = step.pattern[-1]
+    return ["/".join(distinct[path]) for path in paths]
 
 
 class _NumberedStep(NamedTuple):
@@ -168,11 +172,3 @@ def _numbered_steps(
         elif numbered:
             pattern = (*pattern, step)
     return numbered
-
-
-def _fold(steps: list[str], numbered: list[_NumberedStep], differing: set[tuple[str, ...]]) -> str:
-    folded = list(steps)
-    for step in numbered:
-        if step.number == numbered[0].number and step.pattern not in differing:
-            folded[step.depth] = step.pattern[-1]
-    return "/".join(folded)

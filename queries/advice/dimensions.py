@@ -488,7 +488,7 @@ class Dimensions:
             self.arrays.cut(first, result)
         elif opcode in {"slice", "pad", "concatenate"}:
             # A fetch in parts is XLA's own, and no dimension is that of a part.
-            is_fetch = self._graph.computation[instruction] in self._fetches
+            is_fetch = self._graph.program.computation[instruction] in self._fetches
             cut = self.arrays.window if is_fetch else self.arrays.cut
             for operand in operands if opcode == "concatenate" else operands[:1]:
                 cut(operand, result)
