@@ -25,7 +25,6 @@ _NAMED_OPTIMIZER: Final = re.compile(r"\b(?:opt|optim|optimizer)(?:_\w+)?\b")
 _NAMED_CACHE: Final = re.compile(r"\b(?:\w+_)?caches?\b")
 # The rules by which an owner is only likely.
 _GUESSES: Final = ("operand", "weak")
-_SHAPE: Final = re.compile(r"(\w+)\[(\d*)")
 
 
 @dataclass
@@ -34,8 +33,7 @@ class Argument:
 
     Attributes:
         name: its op_name; None without one.
-        element_type, first_dimension: those of an array; empty and None for a tuple. A scalar
-            has no first dimension.
+        array: its shape; None for a tuple.
         container: the argument of the user's function that it is a leaf of.
         is_replaced: whether an output takes over its buffer, or is the argument.
         has_own_result: whether the program computes at least as many outputs of its type and
@@ -47,8 +45,7 @@ class Argument:
     """
 
     name: str | None
-    element_type: str
-    first_dimension: int | None
+    array: ArrayShape | None
     container: str
     is_replaced: bool = False
     has_own_result: bool = False
@@ -80,14 +77,20 @@ class Argument:
         return ("[" in name or "." in name) and "/" not in name and not _STARRED.fullmatch(name)
 
     @property
+    def first_dimension(self) -> int | None:
+        """The size of an array's first dimension; None for a scalar and for a tuple."""
+        return self.array.dimensions[0] if self.array and self.array.dimensions else None
+
+    @property
     def is_integer(self) -> bool:
         """Whether it holds indices or counts."""
-        return self.element_type in ("s32", "s64")
+        return self.array is not None and self.array.element_type in ("s32", "s64")
 
     @property
     def is_data(self) -> bool:
         """Whether it is an array of one dimension or more, and no random key."""
-        return self.element_type != "u32" and self.first_dimension is not None
+        is_key = self.array is not None and self.array.element_type == "u32"
+        return self.first_dimension is not None and not is_key
 
 
 def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
@@ -107,10 +110,14 @@ def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
         for value, _ in results
     }
     # The output's layout may differ from the value's, so that its slot has the shape.
-    computed = [(value, slot) for value, slot in results if not named.is_argument[flow.row[value]]]
-    updated = [slot for value, slot in computed if follows_gradient[value]]
-    has_own_update = _with_own_result(owned, arguments, updated)
-    for row in _with_own_result(owned, arguments, [slot for _, slot in computed]):
+    computed = [
+        (value, flow.slots.array(slot))
+        for value, slot in results
+        if not named.is_argument[flow.row[value]]
+    ]
+    updated = [array for value, array in computed if follows_gradient[value]]
+    has_own_update = _with_own_result(arguments, updated)
+    for row in _with_own_result(arguments, [array for _, array in computed]):
         arguments[row].has_own_result = True
     for row in _replaced_arguments(owned, [value for value, _ in results]):
         arguments[row].is_replaced = True
@@ -132,18 +139,11 @@ def _read_arguments(owned: OwnedValues) -> dict[int, Argument]:
     """
     named, program = owned.named, owned.named.program
     arguments = {}
-    for row in program.rows_of(program.entry):
-        if named.is_argument[row]:
-            name = named.op_name[row].text
-            container = _CONTAINER.match(name or "")
-            shape = _SHAPE.match(program.shape[row])
-            element_type, size = shape.groups() if shape else ("", "")
-            arguments[row] = Argument(
-                name,
-                element_type,
-                int(size) if size else None,
-                container[0] if container else "",
-            )
+    for row in program.parameters(program.entry):
+        name = named.op_name[row].text
+        container = _CONTAINER.match(name or "")
+        array = owned.values.array[named.value_of(row)]
+        arguments[row] = Argument(name, array, container[0] if container else "")
     named_leaves = [argument for argument in arguments.values() if argument.name is not None]
     for argument in arguments.values():
         if argument.name is None and named_leaves:
@@ -200,18 +200,17 @@ def _computing_value(owned: OwnedValues, loops: dict[int, LoopInputs], value: in
 
 
 def _with_own_result(
-    owned: OwnedValues, arguments: Iterable[int], slots: Iterable[int]
+    arguments: dict[int, Argument], results: Iterable[ArrayShape | None]
 ) -> set[int]:
-    """The arguments of whose type and dimensions there are at least as many of these slots."""
-    flow = owned.named.flow
-    results = Counter(_plain_shape(flow.slots.array(slot)) for slot in slots)
-    shapes = [
-        (row, _plain_shape(array))
-        for row, array in zip(flow.row, owned.values.array, strict=True)
-        if array is not None and owned.named.is_argument[row]
-    ]
-    counts = Counter(shape for _, shape in shapes)
-    return {row for row, shape in shapes if results[shape] >= counts[shape]}
+    """The arguments of whose type and dimensions there are at least as many of these results."""
+    results_of_shape = Counter(map(_plain_shape, results))
+    counts = Counter(_plain_shape(argument.array) for argument in arguments.values())
+    return {
+        row
+        for row, argument in arguments.items()
+        if (shape := _plain_shape(argument.array)) is not None
+        and results_of_shape[shape] >= counts[shape]
+    }
 
 
 def _plain_shape(array: ArrayShape | None) -> tuple[str, tuple[int, ...]] | None:

@@ -47,8 +47,8 @@ class NamedProgram:
         self.op_name: list[OpName] = read_op_names(program)
         self.caller = find_callers(program)
         self.is_argument = [False] * len(program)
-        for row in program.rows_of(program.entry):
-            self.is_argument[row] = program.parameter_number[row] != NONE
+        for row in program.parameters(program.entry):
+            self.is_argument[row] = True
         is_fusion = [row != NONE and program.opcode[row] == "fusion" for row in self.caller]
         self.is_fused = [is_fusion[computation] for computation in program.computation]
         self.outer_operand = {
@@ -87,9 +87,8 @@ class NamedProgram:
     @cached_property
     def _argument_by_name(self) -> dict[OpName, int]:
         arguments: dict[OpName, int] = {}
-        for row in self.program.rows_of(self.program.entry):
-            if self.is_argument[row]:
-                arguments.setdefault(self.op_name[row], row)
+        for row in self.program.parameters(self.program.entry):
+            arguments.setdefault(self.op_name[row], row)
         return arguments
 
     @cached_property

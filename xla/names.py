@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from .op_names import GRADIENT_TAPE, NO_PATH, Path, read_component, read_path
-from .program import NONE, Program
+from .program import Program
 
 # The primitives with which JAX takes a slice out of a stacked array.
 _SLICING = ("dynamic_slice", "squeeze", "dynamic_index_in_dim")
@@ -70,11 +70,7 @@ def read_op_names(program: Program) -> list[OpName]:
     """The op_name of each instruction, by row; NO_OP_NAME without one."""
     texts = [metadata.op_name for metadata in program.metadata]
     paths = {text: read_path(text) for text in dict.fromkeys(texts) if text is not None}
-    arguments = {
-        texts[row]
-        for row in program.rows_of(program.entry)
-        if program.parameter_number[row] != NONE
-    }
+    arguments = {texts[row] for row in program.parameters(program.entry)}
     is_jax = any(path.has_program for path in paths.values())
     kinds = {text: _kind(path, text in arguments) for text, path in paths.items()}
     if not is_jax:
