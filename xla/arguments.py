@@ -77,6 +77,11 @@ class Argument:
         return ("[" in name or "." in name) and "/" not in name and not _STARRED.fullmatch(name)
 
     @property
+    def is_state(self) -> bool:
+        """Whether an output replaces it, or may be its next value."""
+        return self.is_replaced or (self.is_leaf and self.has_own_result)
+
+    @property
     def first_dimension(self) -> int | None:
         """The size of an array's first dimension; None for a scalar and for a tuple."""
         return self.array.dimensions[0] if self.array and self.array.dimensions else None
