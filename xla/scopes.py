@@ -118,15 +118,15 @@ def folds(paths: Sequence[str]) -> list[str]:
                 numbers.setdefault((parent, match[1], match[3]), set()).add(match[2])
     layered = {path: _numbered_steps(steps, numbers) for path, steps in distinct.items()}
     differing = {
-        step.pattern
+        numbered_step.pattern
         for numbered in layered.values()
-        for step in numbered
-        if step.number != numbered[0].number
+        for numbered_step in numbered
+        if numbered_step.number != numbered[0].number
     }
     for path, steps in distinct.items():
-        for step in layered[path]:
-            if step.pattern not in differing:
-                steps[step.depth] = step.pattern[-1]
+        for numbered_step in layered[path]:
+            if numbered_step.pattern not in differing:
+                steps[numbered_step.depth] = numbered_step.pattern[-1]
     return ["/".join(distinct[path]) for path in paths]
 
 
