@@ -29,9 +29,11 @@ def values_of_allocations(
         if allocation.is_temp or allocation.is_thread_local or not candidates:
             value_ids.append(None)
             continue
-        wanted = arguments if allocation.is_parameter else results
+        fitting_ids = arguments if allocation.is_parameter else results
         if allocation.is_parameter or allocation.maybe_live_out:
-            candidates = [v for v in candidates if v.value_id in wanted] or candidates
+            candidates = [
+                value for value in candidates if value.value_id in fitting_ids
+            ] or candidates
         value_ids.append(min(candidates, key=_rank).value_id)
     return value_ids
 

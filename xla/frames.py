@@ -90,7 +90,7 @@ def find_user_lines(
     """The user's line of each instruction, by row. An instruction without a stack has one frame."""
     # Most instructions differ in nothing but their op_name, which comes first.
     distinct = {source[1:]: source for source in metadata}
-    lines = {place: _user_line(source, frames, user_code) for place, source in distinct.items()}
+    lines = {key: _user_line(source, frames, user_code) for key, source in distinct.items()}
     return [lines[source[1:]] for source in metadata]
 
 
