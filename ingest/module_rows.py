@@ -10,21 +10,21 @@ from ..xla.agreement import (
     disagreements,
     match_live_ranges,
 )
-from ..xla.allocation_values import IoFlags, guess_io_flags, values_of_allocations
+from ..xla.allocation_values import values_of_allocations
 from ..xla.attribution import Attribution
 from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, Event, PassRow, follow
 from ..xla.complete import match_values
 from ..xla.figures import MemoryFigures, memory_figures
 from ..xla.idle_buffers import (
-    AliasSetRow,
     BufferUse,
-    ResidualRow,
-    alias_set_rows,
+    alias_set_ids,
+    alias_set_uses,
     find_temp_values,
-    residual_rows,
+    residual_uses,
 )
 from ..xla.parts import Allocation, AssignedValue, LiveRanges, Origin, Parts, UsedValues
 from ..xla.pass_programs import is_forwarding
+from ..xla.passes import ARGUMENT
 from ..xla.peak_parts import (
     MAIN_MEMORY,
     BufferLabels,
@@ -39,7 +39,6 @@ from ..xla.program_id import program_id, skeleton_id
 from ..xla.scopes import Scope
 from ..xla.spaces import MemorySpace, memory_spaces
 from ..xla.traits import Trait, find_traits
-from ..xla.value_columns import value_columns
 from ..xla.work import measure_work
 from .derive import Derivation
 from .program_rows import definition_columns, entries_at, numbers_at, program_relations
@@ -95,6 +94,7 @@ class _ModuleBuilder:
         ids: instruction_id by name, see `number_instructions`.
         values: all values by value_id, ascending.
         indices: by value, its index in the dataflow; NONE if the HLO text lacks it.
+        alias_sets: by value, the smallest value_id of its alias set, or NONE.
         ranges: by value_id, ascending, the first and last time at which it is live.
         is_complete: whether no part contradicts another and all allocations are known.
         definitions: the instructions, of the text or of Used values.
@@ -118,9 +118,11 @@ class _ModuleBuilder:
         )
         self.spaces = memory_spaces(parts.assignment, parts.space_names, platform)
         self.space_names = {row.memory_space: row.space for row in self.spaces}
-        self.indices = [NONE] * len(self.values)
+        self.indices = self.alias_sets = [NONE] * len(self.values)
         if self.attribution is not None:
-            self.indices = match_values(self.attribution.analysis, self.values)
+            analysis = self.attribution.analysis
+            self.indices = match_values(analysis, self.values)
+            self.alias_sets = alias_set_ids(analysis, self.values, self.indices)
         self.definitions = parts.program
         if self.definitions is None and parts.used_values is not None:
             self.definitions = parts.used_values.definitions
@@ -303,7 +305,8 @@ class _ModuleBuilder:
             return None
         if assignment is None:
             return None
-        shown = values_of_allocations(assignment.allocations, self.values, self._io_flags())
+        arguments, results = self._arguments_and_results()
+        shown = values_of_allocations(assignment.allocations, self.values, arguments, results)
         has_ranges = parts.live_ranges is not None and self.is_complete
         schedule = None
         if parts.live_ranges is not None:
@@ -329,24 +332,36 @@ class _ModuleBuilder:
             self._name_spaces(relation)
         return memory
 
-    def _io_flags(self) -> list[IoFlags]:
-        """By value, whether it is an argument of the program, and whether part of its result."""
-        attribution = self.attribution
-        if attribution is not None:
-            return [
-                IoFlags(attribution.is_argument[index], attribution.is_live_out[index])
+    def _arguments_and_results(self) -> tuple[set[int], set[int]]:
+        """The value_ids of the program's arguments, and of the values that are live-out.
+
+        Without an attribution, values of parameters count as arguments, and values that are live
+        until the end as live-out.
+        """
+        definitions, live_ranges = self.definitions, self.parts.live_ranges
+        if self.attribution is not None:
+            analysis = self.attribution.analysis
+            by_index = {
+                index: value.value_id
+                for value, index in zip(self.values, self.indices, strict=True)
                 if index != NONE
-                else IoFlags(False, False)
-                for index in self.indices
-            ]
-        live_ranges = self.parts.live_ranges
+            }
+            arguments = {
+                value_id
+                for index, value_id in by_index.items()
+                if self.attribution.passes.by_row[analysis.flow.row[index]] == ARGUMENT
+            }
+            live_out = analysis.live_out_values()
+            return arguments, {by_index[index] for index in live_out if index in by_index}
+        parameters = set()
+        if definitions is not None:
+            pairs = zip(definitions.names, definitions.opcode, strict=True)
+            parameters = {name for name, opcode in pairs if opcode == "parameter"}
         length = len(live_ranges.schedule) if live_ranges is not None else NONE
-        end_times = {value_id: end for value_id, (_, end) in self.ranges.items()}
-        parameters: set[str] = set()
-        if (program := self.definitions) is not None:
-            opcodes = zip(program.names, program.opcode, strict=True)
-            parameters = {name for name, opcode in opcodes if opcode == "parameter"}
-        return guess_io_flags(self.values, parameters, end_times, length)
+        return (
+            {value.value_id for value in self.values if value.instruction in parameters},
+            {value_id for value_id, (_, end) in self.ranges.items() if end == length},
+        )
 
     def _name_spaces(self, relation: str) -> None:
         """Add what people call the memory space of each row."""
@@ -361,7 +376,8 @@ class _ModuleBuilder:
             attribution is None
             or memory is None
             or assignment is None
-            or not (self.derivation.is_scheduled and self.values and self.is_complete)
+            or attribution.accesses is None
+            or not (self.values and self.is_complete)
             or self.parts.live_ranges is None
         ):
             return set()
@@ -369,31 +385,50 @@ class _ModuleBuilder:
             row.memory_space: row.peak_time for row in memory.spaces if row.peak_time is not None
         }
         temps = find_temp_values(
-            attribution, self.values, self.indices, assignment.allocations, self.ranges, peak_times
+            self.values,
+            self.indices,
+            self.alias_sets,
+            assignment.allocations,
+            self.ranges,
+            peak_times,
         )
-        sets, residuals = alias_set_rows(attribution, temps), residual_rows(attribution, temps)
+        sets = alias_set_uses(attribution.analysis, attribution.accesses, temps)
         self._add(
             "alias_sets",
-            (*AliasSetRow._fields[:-1], *BufferUse._fields),
-            [(*row[:-1], *row.use) for row in sets],
+            ("alias_set", *BufferUse._fields),
+            [(alias_set, *use) for alias_set, use in sets.items()],
         )
-        self._add(
-            "residuals",
-            (*ResidualRow._fields[:-1], *BufferUse._fields),
-            [(*row[:-1], *row.use) for row in residuals],
-        )
-        return {row.residual_id for row in residuals}
+        residuals = []
+        for number, use in residual_uses(attribution, attribution.accesses, temps).items():
+            residual = attribution.residuals[number]
+            reader = None if residual.reader == NONE else residual.reader
+            owner = attribution.owners.row[residual.value]
+            residuals.append((number, residual.layers, owner, reader, *use))
+        names = ("residual_id", "layers", "made_instruction_id", "read_instruction_id")
+        self._add("residuals", (*names, *BufferUse._fields), residuals)
+        return {number for number, *_ in residuals}
 
-    def _add_values(self, residual_ids: set[int]) -> None:
+    def _add_values(self, shown_residuals: set[int]) -> None:
         """The rows of `values`."""
         names = ("value_id", "instruction_id", *AssignedValue._fields[2:])
         rows = [(value[0], self.ids[value.instruction], *value[2:]) for value in self.values]
         self._add("values", names, rows)
         self._name_spaces("values")
         if self.attribution is not None and rows:
-            self.rows["values"] |= value_columns(
-                self.attribution, self.values, self.indices, residual_ids
-            )
+            owners, accesses = self.attribution.owners, self.attribution.accesses
+            residual_ids = numbers_at(self.attribution.residual, self.indices)
+            self.rows["values"] |= {
+                "origin_instruction_id": numbers_at(owners.row, self.indices),
+                "origin_rule": entries_at(owners.rule, self.indices),
+                "pass": entries_at(self.attribution.value_pass, self.indices),
+                "role": entries_at(self.attribution.role, self.indices),
+                "alias_set": [None if number == NONE else number for number in self.alias_sets],
+                "residual_id": [
+                    number if number in shown_residuals else None for number in residual_ids
+                ],
+            }
+            if accesses is not None:
+                self.rows["values"]["last_use_time"] = numbers_at(accesses.last_use, self.indices)
 
     def _add_peak(self, memory: MemoryFigures | None) -> list[PeakBuffer]:
         """The rows of `peak_parts`. Returns the buffers of the main memory at its peak."""

@@ -25,7 +25,6 @@ _NAMED_OPTIMIZER: Final = re.compile(r"\b(?:opt|optim|optimizer)(?:_\w+)?\b")
 _NAMED_CACHE: Final = re.compile(r"\b(?:\w+_)?caches?\b")
 # The rules by which an owner is only likely.
 _GUESSES: Final = ("operand", "weak")
-_SHAPE: Final = re.compile(r"(\w+)\[(\d*)")
 
 
 @dataclass
@@ -34,9 +33,7 @@ class Argument:
 
     Attributes:
         name: its op_name; None without one.
-        element_type, first_dimension: those of an array; empty and None for a tuple. A scalar
-            has no first dimension.
-        container: the argument of the user's function that it is a leaf of.
+        array: its shape; None for a tuple.
         is_replaced: whether an output takes over its buffer, or is the argument.
         has_own_result: whether the program computes at least as many outputs of its type and
             dimensions as there are such arguments.
@@ -47,9 +44,7 @@ class Argument:
     """
 
     name: str | None
-    element_type: str
-    first_dimension: int | None
-    container: str
+    array: ArrayShape | None
     is_replaced: bool = False
     has_own_result: bool = False
     is_trained: bool = False
@@ -57,6 +52,12 @@ class Argument:
     is_read_by_optimizer: bool = False
     is_differentiated: bool = False
     is_updated: bool = False
+
+    @property
+    def container(self) -> str:
+        """The argument of the user's function that it is a leaf of; empty without a name."""
+        match = _CONTAINER.match(self.name or "")
+        return match[0] if match else ""
 
     @property
     def is_named_weight(self) -> bool:
@@ -80,35 +81,39 @@ class Argument:
         return ("[" in name or "." in name) and "/" not in name and not _STARRED.fullmatch(name)
 
     @property
+    def is_state(self) -> bool:
+        """Whether an output replaces it, or may be its next value."""
+        return self.is_replaced or (self.is_leaf and self.has_own_result)
+
+    @property
+    def first_dimension(self) -> int | None:
+        """The size of an array's first dimension; None for a scalar and for a tuple."""
+        return self.array.dimensions[0] if self.array and self.array.dimensions else None
+
+    @property
     def is_integer(self) -> bool:
         """Whether it holds indices or counts."""
-        return self.element_type in ("s32", "s64")
+        return self.array is not None and self.array.element_type in ("s32", "s64")
 
     @property
     def is_data(self) -> bool:
         """Whether it is an array of one dimension or more, and no random key."""
-        return self.element_type != "u32" and self.first_dimension is not None
+        is_key = self.array is not None and self.array.element_type == "u32"
+        return self.first_dimension is not None and not is_key
 
 
-@dataclass
-class Arguments:
-    """The arguments of a program.
+def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
+    """Collect the evidence about each argument.
 
-    Attributes:
-        by_row: by the row of the parameter.
-        has_backward: whether the program has a backward pass.
-        returns_gradients: whether it returns gradients, has no optimizer and replaces nothing.
+    Returns:
+        The arguments, by the row of the parameter; and whether the program returns gradients, has
+        no optimizer and replaces nothing.
     """
-
-    by_row: dict[int, Argument]
-    has_backward: bool
-    returns_gradients: bool
-
-
-def find_arguments(owned: OwnedValues) -> Arguments:
-    """Collect the evidence about each argument."""
     named, flow, passes = owned.named, owned.named.flow, owned.passes
-    arguments = _read_arguments(owned)
+    arguments = {
+        row: Argument(named.op_name[row].text, owned.values.array[named.value_of(row)])
+        for row in named.program.parameters(named.program.entry)
+    }
     _add_readers(owned, arguments)
     results = [(flow.value[slot], slot) for slot in owned.analysis.result_slots()]
     loops = find_loop_phis(owned.values)
@@ -117,10 +122,14 @@ def find_arguments(owned: OwnedValues) -> Arguments:
         for value, _ in results
     }
     # The output's layout may differ from the value's, so that its slot has the shape.
-    computed = [(value, slot) for value, slot in results if not named.is_argument[flow.row[value]]]
-    updated = [slot for value, slot in computed if follows_gradient[value]]
-    has_own_update = _with_own_result(owned, arguments, updated)
-    for row in _with_own_result(owned, arguments, [slot for _, slot in computed]):
+    computed = [
+        (value, flow.slots.array(slot))
+        for value, slot in results
+        if not named.is_argument[flow.row[value]]
+    ]
+    updated = [array for value, array in computed if follows_gradient[value]]
+    has_own_update = _with_own_result(arguments, updated)
+    for row in _with_own_result(arguments, [array for _, array in computed]):
         arguments[row].has_own_result = True
     for row in _replaced_arguments(owned, [value for value, _ in results]):
         arguments[row].is_replaced = True
@@ -132,37 +141,7 @@ def find_arguments(owned: OwnedValues) -> Arguments:
         may_update = has_optimizer or argument.is_leaf or argument.name is None
         has_update = argument.is_updated or (row in has_own_update and may_update)
         argument.is_trained = row in trained or (has_update and not argument.is_replaced)
-    return Arguments(
-        arguments,
-        has_backward=any(passes.follows_gradient),
-        returns_gradients=bool(has_own_update) and not has_optimizer and not replaces,
-    )
-
-
-def _read_arguments(owned: OwnedValues) -> dict[int, Argument]:
-    """The arguments with their names and types, by row.
-
-    An argument without a name counts as a leaf of the program's first container.
-    """
-    named, program = owned.named, owned.named.program
-    arguments = {}
-    for row in program.rows_of(program.entry):
-        if named.is_argument[row]:
-            name = named.op_name[row].text
-            container = _CONTAINER.match(name or "")
-            shape = _SHAPE.match(program.shape[row])
-            element_type, size = shape.groups() if shape else ("", "")
-            arguments[row] = Argument(
-                name,
-                element_type,
-                int(size) if size else None,
-                container[0] if container else "",
-            )
-    named_leaves = [argument for argument in arguments.values() if argument.name is not None]
-    for argument in arguments.values():
-        if argument.name is None and named_leaves:
-            argument.container = named_leaves[0].container
-    return arguments
+    return arguments, bool(has_own_update) and not has_optimizer and not replaces
 
 
 def _add_readers(owned: OwnedValues, arguments: dict[int, Argument]) -> None:
@@ -189,8 +168,6 @@ def _add_readers(owned: OwnedValues, arguments: dict[int, Argument]) -> None:
                 argument.is_updated = argument.is_updated or owned.values.elements[read.value] > 1
         elif passes.by_row[reader] in (FORWARD, BACKWARD, REMATERIALISED):
             argument.is_read_by_model = True
-        if named.program.opcode[reader] == "convert":
-            reader = read.user
         if passes.is_differentiated(named.op_name[reader], reader):
             argument.is_differentiated = True
 
@@ -214,18 +191,17 @@ def _computing_value(owned: OwnedValues, loops: dict[int, LoopInputs], value: in
 
 
 def _with_own_result(
-    owned: OwnedValues, arguments: Iterable[int], slots: Iterable[int]
+    arguments: dict[int, Argument], results: Iterable[ArrayShape | None]
 ) -> set[int]:
-    """The arguments of whose type and dimensions there are at least as many of these slots."""
-    flow = owned.named.flow
-    results = Counter(_plain_shape(flow.slots.array(slot)) for slot in slots)
-    shapes = [
-        (row, _plain_shape(array))
-        for row, array in zip(flow.row, owned.values.array, strict=True)
-        if array is not None and owned.named.is_argument[row]
-    ]
-    counts = Counter(shape for _, shape in shapes)
-    return {row for row, shape in shapes if results[shape] >= counts[shape]}
+    """The arguments of whose type and dimensions there are at least as many of these results."""
+    results_of_shape = Counter(map(_plain_shape, results))
+    counts = Counter(_plain_shape(argument.array) for argument in arguments.values())
+    return {
+        row
+        for row, argument in arguments.items()
+        if (shape := _plain_shape(argument.array)) is not None
+        and results_of_shape[shape] >= counts[shape]
+    }
 
 
 def _plain_shape(array: ArrayShape | None) -> tuple[str, tuple[int, ...]] | None:

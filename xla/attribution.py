@@ -28,8 +28,6 @@ class Attribution:
         role: by value; None for the table of a tuple.
         residual: by value, its index in `residuals`, or NONE.
         residuals: the largest first.
-        is_argument: by value, whether it is an argument of the program.
-        is_live_out: by value, whether it is part of the program's result.
         accesses: when values are defined and read; None if the times are unknown.
     """
 
@@ -41,8 +39,6 @@ class Attribution:
     role: list[Role | None]
     residual: list[int]
     residuals: list[Residual]
-    is_argument: list[bool]
-    is_live_out: list[bool]
     accesses: Accesses | None
 
 
@@ -78,7 +74,6 @@ def attribute(analysis: Analysis, *, is_scheduled: bool = True) -> Attribution:
         # a particle's next velocity.
         passes.by_row = [OTHER if pass_ == OPTIMIZER else pass_ for pass_ in passes.by_row]
         value_pass = [OTHER if pass_ == OPTIMIZER else pass_ for pass_ in value_pass]
-    live_out = analysis.live_out_values()
     return Attribution(
         analysis,
         find_scopes(program, named.op_name, named.caller),
@@ -88,7 +83,5 @@ def attribute(analysis: Analysis, *, is_scheduled: bool = True) -> Attribution:
         roles,
         residual,
         residuals,
-        [named.is_argument[row] for row in flow.row],
-        [value in live_out for value in range(len(flow))],
         find_accesses(analysis) if is_scheduled else None,
     )

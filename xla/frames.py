@@ -88,53 +88,24 @@ def find_user_lines(
     user_code: tuple[str, ...] = (),
 ) -> list[UserLine]:
     """The user's line of each instruction, by row. An instruction without a stack has one frame."""
-    user_frames: dict[int, StackFrame | None] = {}
-    lines: dict[Metadata, UserLine] = {}
-    result = []
-    for source in metadata:
-        key = source._replace(op_name=None)
-        line = lines.get(key)
-        if line is None:
-            line = lines[key] = _user_line(source, frames, user_code, user_frames)
-        result.append(line)
-    return result
+    # Most instructions differ in nothing but their op_name, which comes first.
+    distinct = {source[1:]: source for source in metadata}
+    lines = {key: _user_line(source, frames, user_code) for key, source in distinct.items()}
+    return [lines[source[1:]] for source in metadata]
 
 
 def _user_line(
-    source: Metadata,
-    frames: dict[int, StackFrame],
-    user_code: tuple[str, ...],
-    user_frames: dict[int, StackFrame | None],
+    source: Metadata, frames: dict[int, StackFrame], user_code: tuple[str, ...]
 ) -> UserLine:
     file, line, frame_id = source.source_file, source.source_line, source.stack_frame_id
     if file is None or not is_library(file, user_code):
         return UserLine(file, line, frame_id, None, None)
-    user = _user_frame(frame_id, frames, user_code, user_frames)
-    if user is None:
-        return UserLine(None, None, None, file, line)
-    return UserLine(user.file, user.line, user.stack_frame_id, file, line)
-
-
-def _user_frame(
-    frame_id: int | None,
-    frames: dict[int, StackFrame],
-    user_code: tuple[str, ...],
-    known: dict[int, StackFrame | None],
-) -> StackFrame | None:
-    """The innermost frame of the user's code on a stack, or None. Fills `known` by id."""
-    passed = []
-    user = None
-    while frame_id in frames and frame_id is not None:
-        if frame_id in known:
-            user = known[frame_id]
-            break
+    # In a damaged file a stack may return to itself: it then has no frame of the user.
+    passed = set[int]()
+    while frame_id is not None and frame_id in frames and frame_id not in passed:
         frame = frames[frame_id]
         if not is_library(frame.file, user_code):
-            user = frame
-            break
-        # In a damaged file a stack may return to itself: it then has no frame of the user.
-        known[frame_id] = None
-        passed.append(frame_id)
+            return UserLine(frame.file, frame.line, frame_id, file, line)
+        passed.add(frame_id)
         frame_id = frame.parent_frame_id
-    known.update(dict.fromkeys(passed, user))
-    return user
+    return UserLine(None, None, None, file, line)

@@ -84,18 +84,11 @@ def nearest_callers(program: Program, caller: list[int], is_end: list[bool]) -> 
     """
     # By computation, the row for those of its instructions that are no end.
     nearest = [NONE] * len(program.first)
-    for computation in range(len(nearest)):
-        chain = [computation]
-        while (row := caller[chain[-1]]) != NONE:
-            outer = program.computation[row]
-            if is_end[row] or caller[outer] == NONE:
-                break
-            if nearest[outer] != NONE:
-                row = nearest[outer]
-                break
-            chain.append(outer)
-        for member in chain:
-            nearest[member] = row
+    for computation in reversed(program.callees_first()):
+        row = caller[computation]
+        if row != NONE:
+            outer = nearest[program.computation[row]]
+            nearest[computation] = row if is_end[row] or outer == NONE else outer
     return [
         row if is_end[row] or nearest[computation] == NONE else nearest[computation]
         for row, computation in enumerate(program.computation)

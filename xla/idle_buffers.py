@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from .analysis import Analysis
 from .attribution import Attribution
 from .idle import Accesses, longest_idle
 from .parts import Allocation, AssignedValue
 from .program import NONE
-from .value_columns import alias_set_ids
 
 
 class TempValue(NamedTuple):
@@ -49,27 +49,30 @@ class BufferUse(NamedTuple):
     peak_idle_time: int
 
 
-class AliasSetRow(NamedTuple):
-    """A row of `alias_sets`."""
+def alias_set_ids(
+    analysis: Analysis, values: Sequence[AssignedValue], indices: Sequence[int]
+) -> list[int]:
+    """For each value of a dump, the smallest value_id of those that must share a buffer with it.
 
-    alias_set: int
-    use: BufferUse
+    NONE for a value that the HLO text lacks.
 
-
-class ResidualRow(NamedTuple):
-    """A row of `residuals`."""
-
-    residual_id: int
-    layers: int
-    made_instruction_id: int
-    read_instruction_id: int | None
-    use: BufferUse
+    Args:
+        values: by value_id, ascending.
+        indices: for each value, its index in the dataflow, see `complete.match_values`.
+    """
+    first: dict[int, int] = {}
+    return [
+        NONE
+        if index == NONE
+        else first.setdefault(analysis.liveness.alias_set[index], value.value_id)
+        for value, index in zip(values, indices, strict=True)
+    ]
 
 
 def find_temp_values(
-    attribution: Attribution,
-    values: Sequence[AssignedValue],
-    indices: Sequence[int],
+    values: Iterable[AssignedValue],
+    indices: Iterable[int],
+    alias_sets: Iterable[int],
     allocations: Iterable[Allocation],
     live_ranges: Mapping[int, tuple[int, int]],
     peak_times: Mapping[int, int],
@@ -77,81 +80,65 @@ def find_temp_values(
     """The values in temp allocations that have a live range and are in the HLO text.
 
     Args:
-        indices: for each value, its index in the dataflow, see `match_values`.
+        indices: for each value, its index in the dataflow, see `complete.match_values`.
+        alias_sets: for each value, see `alias_set_ids`.
         live_ranges: by value_id, the first and last time at which the value is live.
         peak_times: by memory space, the time of its peak.
     """
     temps = {row.allocation_index for row in allocations if row.is_temp}
-    set_ids = alias_set_ids(attribution.analysis, values, indices)
     temp_values = []
-    for value, index, set_id in zip(values, indices, set_ids, strict=True):
+    for value, index, alias_set in zip(values, indices, alias_sets, strict=True):
         live_range = live_ranges.get(value.value_id)
         if index != NONE and live_range is not None and value.allocation_index in temps:
             size, peak_time = value.size_bytes or 0, peak_times.get(value.memory_space, NONE)
             temp_values.append(
-                TempValue(index, value.value_id, set_id, size, *live_range, peak_time)
+                TempValue(index, value.value_id, alias_set, size, *live_range, peak_time)
             )
     return temp_values
 
 
-def alias_set_rows(attribution: Attribution, temps: Iterable[TempValue]) -> list[AliasSetRow]:
-    """The rows of `alias_sets`: those with a value in temps. None if times are not known."""
-    if attribution.accesses is None:
-        return []
+def alias_set_uses(
+    analysis: Analysis, accesses: Accesses, temps: Iterable[TempValue]
+) -> dict[int, BufferUse]:
+    """By id, the use of the alias sets with a value in temps."""
     members: dict[int, list[TempValue]] = defaultdict(list)
     for temp in temps:
         members[temp.alias_set].append(temp)
-    last = _last_time(attribution)
-    return [
-        AliasSetRow(alias_set, _buffer_use(attribution.accesses, last, group, group))
+    return {
+        alias_set: _buffer_use(analysis, accesses, group, group)
         for alias_set, group in sorted(members.items())
-    ]
+    }
 
 
-def residual_rows(attribution: Attribution, temps: Iterable[TempValue]) -> list[ResidualRow]:
-    """The rows of `residuals`: those with a value in temps. None if times are not known."""
-    if attribution.accesses is None:
-        return []
+def residual_uses(
+    attribution: Attribution, accesses: Accesses, temps: Iterable[TempValue]
+) -> dict[int, BufferUse]:
+    """By index in `Attribution.residuals`, the use of the residuals with a value in temps."""
     members: dict[int, list[TempValue]] = defaultdict(list)
     for temp in temps:
         if attribution.residual[temp.value] != NONE:
             members[attribution.residual[temp.value]].append(temp)
-    owner, last = attribution.owners.row, _last_time(attribution)
-    rows = []
-    for residual_id, group in sorted(members.items()):
-        residual = attribution.residuals[residual_id]
+    owner, uses = attribution.owners.row, {}
+    for residual, group in sorted(members.items()):
         # A buffer may also hold results of the backward pass: these are not the residual.
-        forward = [temp for temp in group if owner[temp.value] == owner[residual.value]]
-        rows.append(
-            ResidualRow(
-                residual_id,
-                residual.layers,
-                made_instruction_id=owner[residual.value],
-                read_instruction_id=None if residual.reader == NONE else residual.reader,
-                use=_buffer_use(attribution.accesses, last, group, forward or group),
-            )
-        )
-    return rows
-
-
-def _last_time(attribution: Attribution) -> int:
-    """The time of the program's last instruction."""
-    analysis = attribution.analysis
-    return analysis.schedule.span_end[analysis.program.entry] - 1
+        owner_row = owner[attribution.residuals[residual].value]
+        forward = [temp for temp in group if owner[temp.value] == owner_row]
+        uses[residual] = _buffer_use(attribution.analysis, accesses, group, forward or group)
+    return uses
 
 
 def _buffer_use(
-    accesses: Accesses, last: int, group: list[TempValue], candidates: list[TempValue]
+    analysis: Analysis, accesses: Accesses, group: list[TempValue], candidates: list[TempValue]
 ) -> BufferUse:
     """The use of the buffer of a group of values.
 
     Args:
-        last: the time of the program's last instruction. A live-out value is live after it, but
-            not read.
         candidates: the values of the group of which the largest describes the buffer.
     """
     largest = max(candidates, key=lambda temp: temp.size_bytes)
     start, end = min(temp.start for temp in group), max(temp.end for temp in group)
     intervals = [interval for temp in group for interval in accesses.intervals[temp.value]]
+    # A live-out value is live after the program's last instruction, but not read.
+    last = analysis.schedule.span_end[analysis.program.entry] - 1
     idle = longest_idle(intervals, min(end, last), largest.peak_time)
     return BufferUse(largest.value_id, start, end, *idle)

@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from .program import Program
-from .shapes import ArrayShape, Shape, TupleShape, has_size, is_shape, padded_bytes, parse_shape
+from .shapes import ArrayShape, Shape, TupleShape, array_size, parse_shape
 
 # Kinds of the arrays that a kernel keeps on chip.
 KINDS = ("input", "output", "scratch", "allocation", "prefetched", "semaphore")
@@ -111,5 +111,7 @@ def _is_in_vmem(text: str, element: int) -> bool:
 @cache
 def _size_bytes(text: str) -> int | None:
     """The bytes with padding; None if the shape does not determine them."""
-    shape = parse_shape(text) if is_shape(text) else None
-    return padded_bytes(shape) if isinstance(shape, ArrayShape) and has_size(shape) else None
+    try:
+        return array_size(text).padded_bytes
+    except ValueError:
+        return None

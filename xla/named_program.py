@@ -1,6 +1,5 @@
 """A program with its values and its op_names: the input of the rules for owners, passes, roles."""
 
-from collections.abc import Callable
 from functools import cached_property
 from math import prod
 from typing import Final, NamedTuple
@@ -48,8 +47,8 @@ class NamedProgram:
         self.op_name: list[OpName] = read_op_names(program)
         self.caller = find_callers(program)
         self.is_argument = [False] * len(program)
-        for row in program.rows_of(program.entry):
-            self.is_argument[row] = program.parameter_number[row] != NONE
+        for row in program.parameters(program.entry):
+            self.is_argument[row] = True
         is_fusion = [row != NONE and program.opcode[row] == "fusion" for row in self.caller]
         self.is_fused = [is_fusion[computation] for computation in program.computation]
         self.outer_operand = {
@@ -88,34 +87,30 @@ class NamedProgram:
     @cached_property
     def _argument_by_name(self) -> dict[OpName, int]:
         arguments: dict[OpName, int] = {}
-        for row in self.program.rows_of(self.program.entry):
-            if self.is_argument[row]:
-                arguments.setdefault(self.op_name[row], row)
+        for row in self.program.parameters(self.program.entry):
+            arguments.setdefault(self.op_name[row], row)
         return arguments
 
     @cached_property
     def bytes(self) -> list[int]:
         """By row, the bytes of the array without padding; for a tuple, of its largest array."""
-        return self._by_shape(lambda size: size.bytes)
+        return [size.bytes for size in self._sizes]
 
     @cached_property
     def elements(self) -> list[int]:
         """By row, the number of elements of the array; 0 for a tuple."""
-        return self._by_shape(lambda size: size.elements)
+        return [size.elements for size in self._sizes]
 
     @cached_property
     def rank(self) -> list[int]:
         """By row, the number of the array's dimensions; NONE for a tuple."""
-        return self._by_shape(lambda size: size.rank)
-
-    def _by_shape(self, size: Callable[["_Size"], int]) -> list[int]:
-        by_text = {text: size(sizes) for text, sizes in self._sizes.items()}
-        return [by_text[text] for text in self.program.shape]
+        return [size.rank for size in self._sizes]
 
     @cached_property
-    def _sizes(self) -> dict[str, "_Size"]:
-        """By shape. Raises DumpError for a shape that cannot be read, in a fusion, too."""
-        return {text: _size(read_shape_tree(text)) for text in set(self.program.shape)}
+    def _sizes(self) -> list["_Size"]:
+        """By row. Raises DumpError for a shape that cannot be read, in a fusion, too."""
+        by_text = {text: _size(read_shape_tree(text)) for text in set(self.program.shape)}
+        return [by_text[text] for text in self.program.shape]
 
 
 class _Size(NamedTuple):
@@ -156,13 +151,9 @@ def find_callers(program: Program) -> list[int]:
         for _, computation in calls:
             if callers[computation] == NONE and computation != program.entry:
                 callers[computation] = row
-    callees: list[list[int]] = [[] for _ in callers]
-    for computation, row in enumerate(callers):
-        if row != NONE:
-            callees[program.computation[row]].append(computation)
-    reached, stack = {program.entry}, [program.entry]
-    while stack:
-        computations = callees[stack.pop()]
-        reached.update(computations)
-        stack += computations
+    reached = {program.entry}
+    for computation in reversed(program.callees_first()):
+        row = callers[computation]
+        if row != NONE and program.computation[row] in reached:
+            reached.add(computation)
     return [row if number in reached else NONE for number, row in enumerate(callers)]

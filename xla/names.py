@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from .op_names import GRADIENT_TAPE, NO_PATH, Path, read_component, read_path
-from .program import NONE, Program
+from .program import Program
 
 # The primitives with which JAX takes a slice out of a stacked array.
 _SLICING = ("dynamic_slice", "squeeze", "dynamic_index_in_dim")
@@ -70,11 +70,7 @@ def read_op_names(program: Program) -> list[OpName]:
     """The op_name of each instruction, by row; NO_OP_NAME without one."""
     texts = [metadata.op_name for metadata in program.metadata]
     paths = {text: read_path(text) for text in dict.fromkeys(texts) if text is not None}
-    arguments = {
-        texts[row]
-        for row in program.rows_of(program.entry)
-        if program.parameter_number[row] != NONE
-    }
+    arguments = {texts[row] for row in program.parameters(program.entry)}
     is_jax = any(path.has_program for path in paths.values())
     kinds = {text: _kind(path, text in arguments) for text, path in paths.items()}
     if not is_jax:
@@ -101,7 +97,7 @@ def read_op_names(program: Program) -> list[OpName]:
             is_backward=path.has_transformation("transpose"),
             is_rematerialised=path.has_component("rematted_computation"),
             loop_count=path.loop_count,
-            is_slice=_primitive(text) in _SLICING,
+            is_slice=path.operation in _SLICING,
         )
     return [op_names[text] for text in texts]
 
@@ -124,8 +120,3 @@ def _layers_with_gradient(paths: Iterable[Path]) -> set[str]:
         for path in paths
         if len(path.components) > 1 and path.components[0].name == GRADIENT_TAPE
     }
-
-
-def _primitive(text: str) -> str:
-    """The primitive at the end of an op_name, without parameters; of joined ones the first's."""
-    return text.partition(";")[0].rpartition("/")[2].partition("[")[0]

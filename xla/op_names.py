@@ -9,6 +9,7 @@ at the end. A component is wrapped in the transformations that it went through:
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 # `jvp(X)` is X, differentiated. Without a name inside, the component is empty.
 _TRANSFORMATIONS = ("transpose", "jvp", "vmap", "custom_jvp", "custom_vjp", "remat", "checkpoint")
@@ -31,10 +32,7 @@ _PROGRAM = re.compile(r"(?:jit|pmap|pjit|xmap)\(.*\)", re.DOTALL)
 _PMAP = re.compile(r"pmap\(.*\)", re.DOTALL)
 
 _DROPPED = frozenset((*_CONTROL_FLOW, *_WRAPPERS.split(), GRADIENT_TAPE, ""))
-_OPENING = {"(": ")", "[": "]", "{": "}"}
-_CLOSING = {closing: opening for opening, closing in _OPENING.items()}
-_SPECIAL = re.compile(r"[()\[\]{}'\"/;:]")
-_TRANSFORMED = re.compile(rf"({'|'.join(_TRANSFORMATIONS)})\(")
+_TRANSFORMED = re.compile(rf"(?:(?:{'|'.join(_TRANSFORMATIONS)})\()+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +44,12 @@ class Component:
         transformations: the names of the transformations around it.
         is_dropped: whether it names no work: control flow, a wrapper or an empty name.
         is_program: whether it is a program, such as `jit(train_step)`.
-        is_balanced: whether all its brackets and quotes are closed within it.
     """
 
     name: str
     transformations: frozenset[str]
     is_dropped: bool
     is_program: bool
-    is_balanced: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +108,8 @@ def read_path(text: str) -> Path:
     """Parse an op_name. Without a `/` it has no path."""
     if "/" not in text:
         return NO_PATH
-    is_joined = False
-    parts = [read_component(part) for part in text.split("/")]
-    if ";" in text or not all(part.is_balanced for part in parts):
-        texts, is_joined = split(text)
-        parts = [read_component(part) for part in texts]
+    components, is_joined = split(text)
+    parts = [read_component(component) for component in components]
     has_program = parts[0].is_program
     return Path(tuple(parts[1:] if has_program else parts), has_program, is_joined)
 
@@ -130,123 +123,64 @@ def read_component(text: str) -> Component:
     >>> part.name, sorted(part.transformations)
     ('mlp', ['jvp', 'transpose'])
     """
-    if not _SPECIAL.search(text):
-        is_backward = text == GRADIENT_TAPE or _TORCH_BACKWARD.fullmatch(text)
-        backward = frozenset(["transpose"] if is_backward else [])
-        return Component(text, backward, _is_dropped(text), False, True)
-    closing = _match_brackets(text)
-    opening = {close: start for start, close in closing.items()}
-    low, high = 0, len(text)
-    transformations = set()
-    while True:
-        if text[high - 1 : high] == "]" and low < opening.get(high - 1, low):
-            high = opening[high - 1]
-        elif (match := _TRANSFORMED.match(text, low, high)) and (
-            closing.get(match.end() - 1) == high - 1
-        ):
-            transformations.add(match[1])
-            low, high = match.end(), high - 1
-        else:
-            break
-    name = text[low:high]
-    bracket_count = len(_SPECIAL.findall(text)) - len(re.findall("[:/;]", text))
-    return Component(
-        name,
-        frozenset(transformations),
-        _is_dropped(name),
-        bool(_PROGRAM.fullmatch(text)),
-        2 * len(closing) == bracket_count and text[0] != "(",
-    )
+    name = _without_parameters(text)
+    match = _TRANSFORMED.match(name)
+    opening = match[0] if match else ""
+    transformations = opening.split("(")[:-1]
+    closing = ")" * len(transformations)
+    if not name.endswith(closing):
+        transformations = []
+    elif transformations:
+        name = _without_parameters(name[len(opening) : -len(closing)])
+    if text == GRADIENT_TAPE or _TORCH_BACKWARD.fullmatch(text):
+        transformations = ["transpose"]
+    is_dropped = name in _DROPPED or bool(_BRANCH.fullmatch(name) or _PMAP.fullmatch(name))
+    return Component(name, frozenset(transformations), is_dropped, bool(_PROGRAM.fullmatch(text)))
 
 
-def _is_dropped(name: str) -> bool:
-    return name in _DROPPED or bool(_BRANCH.fullmatch(name) or _PMAP.fullmatch(name))
+def _without_parameters(component: str) -> str:
+    """A component without the `[…]` at its end."""
+    name, _, _ = component.partition("[")
+    return name if name and component.endswith("]") else component
 
 
 def split(text: str) -> tuple[list[str], bool]:
-    """Split an op_name at each `/` outside of brackets and quotes.
+    """Split an op_name at each `/` outside of brackets.
 
     Returns the components, and whether XLA joined the op_name from several. Of `a/b;c/d` the
     result is that of `a/b`; of `prefix/(x:y)`, which XLA writes for combined collectives, that of
-    `prefix/x`. A bracket or quote that does not close is a character like any other.
+    `prefix/x`.
     """
-    if not _SPECIAL.search(text):
-        return [text], False
-    closing = _match_brackets(text)
-    ends = _ends_of_parts(text, closing, 0, len(text), ";")
-    is_joined = len(ends) > 1
+    first, *others = _split_outside_brackets(text, ";") if ";" in text else [text]
+    is_joined = bool(others)
     components: list[str] = []
-    stack = _ranges_of_components(text, closing, 0, ends[0])
-    while stack:
-        start, end = stack.pop()
-        first_end = _end_of_first_member(text, closing, start, end)
-        if first_end is None:
-            components.append(text[start:end])
-        else:
+    for part in _split_outside_brackets(first, "/"):
+        is_group = part.startswith("(") and part.endswith(")")
+        members = _split_outside_brackets(part[1:-1], ":") if is_group else []
+        if len(members) > 1:
             is_joined = True
-            stack += _ranges_of_components(text, closing, start + 1, first_end)
+            components += _split_outside_brackets(members[0], "/")
+        else:
+            components.append(part)
     return components, is_joined
 
 
-def _match_brackets(text: str) -> dict[int, int]:
-    """The closing position of each bracket and quote that closes, by its opening position.
-
-    A quote after a letter or digit is an apostrophe.
-    """
-    closing: dict[int, int] = {}
-    stack: list[int] = []
-    open_count = dict.fromkeys(_OPENING, 0)
-    unclosed_quotes = set()
-    start = 0
-    while match := _SPECIAL.search(text, start):
-        position = match.start()
-        character = match[0]
-        start = position + 1
-        if character in _OPENING:
-            stack.append(position)
-            open_count[character] += 1
-        elif character in "'\"":
-            if character in unclosed_quotes or text[position - 1 : position].isalnum():
-                continue
-            end = text.find(character, start)
-            if end < 0:
-                unclosed_quotes.add(character)
-            else:
-                closing[position] = end
-                start = end + 1
-        elif (opener := _CLOSING.get(character)) and open_count[opener]:
-            while text[stack[-1]] != opener:
-                open_count[text[stack.pop()]] -= 1
-            open_count[opener] -= 1
-            closing[stack.pop()] = position
-    return closing
+def _split_outside_brackets(text: str, separator: str) -> list[str]:
+    """The parts of a text between separators; those in brackets count only if one is not closed."""
+    pieces = text.split(separator)
+    depths = list(accumulate(map(_opening_brackets, pieces)))
+    if depths[-1] != 0 or not any(depths):
+        return pieces
+    parts: list[list[str]] = []
+    for piece, outer_depth in zip(pieces, [0, *depths], strict=False):
+        if outer_depth > 0:
+            parts[-1].append(piece)
+        else:
+            parts.append([piece])
+    return [separator.join(part) for part in parts]
 
 
-def _ends_of_parts(
-    text: str, closing: dict[int, int], start: int, end: int, separator: str
-) -> list[int]:
-    """The ends of the parts of `text[start:end]` between separators outside of brackets."""
-    ends = []
-    while match := _SPECIAL.search(text, start, end):
-        position = match.start()
-        start = closing.get(position, position) + 1
-        if match[0] == separator:
-            ends.append(position)
-    return [*ends, end]
-
-
-def _ranges_of_components(
-    text: str, closing: dict[int, int], start: int, end: int
-) -> list[tuple[int, int]]:
-    """Start and end of each component of `text[start:end]`, the last one first."""
-    ends = _ends_of_parts(text, closing, start, end, "/")
-    starts = [start, *(position + 1 for position in ends[:-1])]
-    return list(zip(starts, ends, strict=True))[::-1]
-
-
-def _end_of_first_member(text: str, closing: dict[int, int], start: int, end: int) -> int | None:
-    """The end of `x` in a component `(x:y)`; None for another component."""
-    if text[start : start + 1] != "(" or closing.get(start) != end - 1:
-        return None
-    members = _ends_of_parts(text, closing, start + 1, end - 1, ":")
-    return members[0] if len(members) > 1 else None
+@lru_cache(maxsize=4096)
+def _opening_brackets(text: str) -> int:
+    """Number of opening brackets minus number of closing ones."""
+    return sum(map(text.count, "([{")) - sum(map(text.count, ")]}"))

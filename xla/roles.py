@@ -7,7 +7,7 @@ buffers of arguments. Names and types decide where the structure leaves it open.
 from collections.abc import Iterable
 from typing import Final, Literal, get_args
 
-from .arguments import Argument, Arguments, find_arguments
+from .arguments import Argument, find_arguments
 from .named_program import GATHERS
 from .passes import BACKWARD, OPTIMIZER
 from .program import NONE
@@ -38,7 +38,7 @@ def find_roles(owned: OwnedValues, residual: list[int]) -> tuple[list[Role | Non
     """
     named, flow = owned.named, owned.named.flow
     alias_set = owned.analysis.liveness.alias_set
-    argument_roles, trains = find_argument_roles(find_arguments(owned))
+    argument_roles, trains = find_argument_roles(*find_arguments(owned))
     live_out = owned.analysis.live_out_values()
     gradients = _sets_read_by_optimizer(owned) if trains else set()
     roles: list[Role | None] = []
@@ -80,7 +80,9 @@ def _sets_read_by_optimizer(owned: OwnedValues) -> set[int]:
     }
 
 
-def find_argument_roles(arguments: Arguments) -> tuple[dict[int, Role], bool]:
+def find_argument_roles(
+    arguments: dict[int, Argument], returns_gradients: bool
+) -> tuple[dict[int, Role], bool]:
     """The role of each argument by row, and whether the program is training or a part of it.
 
     A program trains if an output that depends on a gradient replaces an argument that the
@@ -89,12 +91,9 @@ def find_argument_roles(arguments: Arguments) -> tuple[dict[int, Role], bool]:
     state of a simulation, and there are no data. A program that returns gradients and replaces
     nothing counts as a part of training.
     """
-    roles = _roles_without_training(arguments.by_row)
-    if not arguments.has_backward:
-        return roles, False
-    training_roles = _roles_in_training(arguments.by_row)
+    training_roles = _argument_roles(arguments, trains=True)
     has_weight = has_evidence = False
-    for row, argument in arguments.by_row.items():
+    for row, argument in arguments.items():
         is_weight = training_roles[row] == "weight" and argument.is_differentiated
         has_weight = has_weight or (is_weight and argument.is_trained)
         is_named = argument.is_named_weight or argument.is_named_optimizer
@@ -102,72 +101,59 @@ def find_argument_roles(arguments: Arguments) -> tuple[dict[int, Role], bool]:
         has_evidence = has_evidence or is_data or (is_named and argument.is_trained)
     if has_weight and has_evidence:
         return training_roles, True
-    return roles, arguments.returns_gradients
+    return _argument_roles(arguments, trains=False), returns_gradients
 
 
-def _roles_in_training(arguments: dict[int, Argument]) -> dict[int, Role]:
-    """The roles if the program trains.
+def _argument_roles(arguments: dict[int, Argument], *, trains: bool) -> dict[int, Role]:
+    """The role of each argument by row, for a program that trains or one that does not.
+
+    Arguments that are neither replaced nor the optimizer's are frozen weights if they are leaves of
+    a container that does not look like a batch, otherwise input.
+    """
+    roles: dict[int, Role] = {}
+    remaining = {}
+    for row, argument in arguments.items():
+        role = _role_in_training(argument) if trains else _role_without_training(argument)
+        if role is None:
+            remaining[row] = argument
+        else:
+            roles[row] = role
+    batches = _batches(remaining.values(), by_size=trains)
+    for row, argument in remaining.items():
+        is_batch = argument.container in batches and not argument.is_named_weight
+        roles[row] = "weight" if argument.is_leaf and not is_batch else "input"
+    return roles
+
+
+def _role_in_training(argument: Argument) -> Role | None:
+    """The role if the program trains; None for a frozen weight or input.
 
     An argument that a gradient updates is a weight if the forward or backward pass reads it, and
     optimizer state if only the optimizer does. Other arguments that are replaced are state, but for
-    a count of steps, which is the optimizer's. The remaining leaves of a container are frozen
-    weights, unless they look like a batch, and all other arguments are input.
+    a count of steps, which is the optimizer's.
     """
-    roles: dict[int, Role] = {}
-    remaining = {}
-    for row, argument in arguments.items():
-        is_weight = argument.is_trained and argument.is_read_by_model
-        is_count = argument.is_integer and argument.first_dimension is None
-        is_optimizers = (
-            argument.is_named_optimizer
-            or (argument.is_replaced and is_count)
-            or (argument.is_trained and not is_weight and argument.is_read_by_optimizer)
-        )
-        # A weight of which there is no gradient, such as that of a router that only chooses.
-        is_weight = is_weight or (
-            argument.is_replaced and argument.is_read_by_model and argument.is_named_weight
-        )
-        is_state = argument.is_replaced or (argument.is_leaf and argument.has_own_result)
-        if not is_weight and not is_state:
-            remaining[row] = argument
-        if is_optimizers:
-            roles[row] = "optimizer state"
-        elif is_weight:
-            roles[row] = "weight"
-        elif is_state:
-            roles[row] = "state"
-    batches = _batches(remaining.values(), by_size=True)
-    for row, argument in remaining.items():
-        roles.setdefault(row, _role_of_remaining(argument, batches))
-    return roles
+    is_weight = argument.is_trained and argument.is_read_by_model
+    is_count = argument.is_integer and argument.first_dimension is None
+    if (
+        argument.is_named_optimizer
+        or (argument.is_replaced and is_count)
+        or (argument.is_trained and not is_weight and argument.is_read_by_optimizer)
+    ):
+        return "optimizer state"
+    if is_weight:
+        return "weight"
+    return "state" if argument.is_state else None
 
 
-def _roles_without_training(arguments: dict[int, Argument]) -> dict[int, Role]:
-    """The roles if the program does not train.
+def _role_without_training(argument: Argument) -> Role | None:
+    """The role if the program does not train: state, or None for a weight or input.
 
     An argument that an output replaces is state, as is a leaf of a container of whose type and
-    dimensions there are as many outputs as arguments: a cache that is not donated. Other leaves are
-    weights, but for those of a batch, and arrays are inputs.
+    dimensions there are as many outputs as arguments: a cache that is not donated.
     """
-    roles: dict[int, Role] = {}
-    remaining = {}
-    for row, argument in arguments.items():
-        is_state = argument.is_replaced or (argument.is_leaf and argument.has_own_result)
-        is_index = argument.is_integer and argument.first_dimension is not None
-        if is_state or (argument.is_named_cache and not is_index):
-            roles[row] = "state"
-        else:
-            remaining[row] = argument
-    batches = _batches(remaining.values(), by_size=False)
-    for row, argument in remaining.items():
-        roles[row] = _role_of_remaining(argument, batches)
-    return roles
-
-
-def _role_of_remaining(argument: Argument, batches: set[str]) -> Role:
-    """The role of an argument that no output replaces."""
-    is_batch = argument.container in batches and not argument.is_named_weight
-    return "weight" if argument.is_leaf and not is_batch else "input"
+    is_index = argument.is_integer and argument.first_dimension is not None
+    is_cache = argument.is_named_cache and not is_index
+    return "state" if argument.is_state or is_cache else None
 
 
 def _batches(arguments: Iterable[Argument], *, by_size: bool) -> set[str]:

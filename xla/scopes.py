@@ -56,13 +56,12 @@ def find_scopes(program: Program, op_names: list[OpName], callers: list[int]) ->
         if op_name.has_path and not op_name.is_relative
     }
     scope_id = [absolute_ids.get(op_name, NONE) for op_name in op_names]
-    outer_scopes: dict[int, str] = {}
+    outer = _outer_scopes(program, op_names, callers)
     for computation in range(len(program.first)):
         rows = [row for row in program.rows_of(computation) if op_names[row].is_relative]
         # Ids are in the order of the op_names, not of the rows.
         for row in sorted(rows, key=lambda row: rank[op_names[row]]):
-            outer = _outer_scope(program, op_names, callers, computation, outer_scopes)
-            pair = _join(outer, op_names[row].scope), op_names[row].operation
+            pair = _join(outer[computation], op_names[row].scope), op_names[row].operation
             scope_id[row] = ids.setdefault(pair, len(ids))
     modules = [module_path(scope) for scope, _ in ids]
     rows_of_scopes = [
@@ -72,29 +71,17 @@ def find_scopes(program: Program, op_names: list[OpName], callers: list[int]) ->
     return Scopes(rows_of_scopes, scope_id)
 
 
-def _outer_scope(
-    program: Program,
-    op_names: list[OpName],
-    callers: list[int],
-    computation: int,
-    known: dict[int, str],
-) -> str:
-    """The scope that a computation's relative op_names continue. Fills `known` by computation."""
-    stack = []
-    while computation not in known:
+def _outer_scopes(program: Program, op_names: list[OpName], callers: list[int]) -> list[str]:
+    """By computation, the scope that its relative op_names continue."""
+    outer = [""] * len(program.first)
+    for computation in reversed(program.callees_first()):
         caller = callers[computation]
-        op_name = op_names[caller] if caller != NONE else None
-        if op_name is None:
-            known[computation] = ""
-        elif op_name.has_path and not op_name.is_relative:
-            known[computation] = op_name.scope
-        else:
-            stack.append((computation, op_name.scope))
-            computation = program.computation[caller]
-    scope = known[computation]
-    for inner, relative_scope in reversed(stack):
-        scope = known[inner] = _join(scope, relative_scope)
-    return scope
+        if caller != NONE:
+            op_name = op_names[caller]
+            is_absolute = op_name.has_path and not op_name.is_relative
+            start = "" if is_absolute else outer[program.computation[caller]]
+            outer[computation] = _join(start, op_name.scope)
+    return outer
 
 
 def _join(outer: str, inner: str) -> str:
@@ -131,12 +118,16 @@ def folds(paths: Sequence[str]) -> list[str]:
                 numbers.setdefault((parent, match[1], match[3]), set()).add(match[2])
     layered = {path: _numbered_steps(steps, numbers) for path, steps in distinct.items()}
     differing = {
-        step.pattern
+        numbered_step.pattern
         for numbered in layered.values()
-        for step in numbered
-        if step.number != numbered[0].number
+        for numbered_step in numbered
+        if numbered_step.number != numbered[0].number
     }
-    return [_fold(distinct[path], layered[path], differing) for path in paths]
+    for path, steps in distinct.items():
+        for numbered_step in layered[path]:
+            if numbered_step.pattern not in differing:
+                steps[numbered_step.depth] = numbered_step.pattern[-1]
+    return ["/".join(distinct[path]) for path in paths]
 
 
 class _NumberedStep(NamedTuple):
@@ -168,11 +159,3 @@ def _numbered_steps(
         elif numbered:
             pattern = (*pattern, step)
     return numbered
-
-
-def _fold(steps: list[str], numbered: list[_NumberedStep], differing: set[tuple[str, ...]]) -> str:
-    folded = list(steps)
-    for step in numbered:
-        if step.number == numbered[0].number and step.pattern not in differing:
-            folded[step.depth] = step.pattern[-1]
-    return "/".join(folded)

@@ -43,10 +43,8 @@ class ArrayShape:
     dimensions: tuple[int, ...] = ()  # the bound of a dynamic one, or UNBOUNDED
     dynamic: tuple[int, ...] = ()  # positions of the dimensions with a bound, ascending
     minor_to_major: tuple[int, ...] | None = None  # None: printed without a layout
-    dim_level_types: str = ""  # D(…), carried as printed
     tiles: tuple[tuple[int, ...], ...] = ()  # T(…)(…); a tile's dimension may be COMBINE
     tail_padding: int = 1  # L(n): padded at its end to a multiple of n elements
-    sparse_types: str = ""  # #(index type)*(pointer type), carried as printed
     element_bits: int = 0  # E(n): elements are packed, n bits each; 0: whole bytes
     memory_space: int = 0  # S(n); 0 is the device's main memory
     rest: str = ""  # SC(…)(…) split configs, P(…) physical shape, M(n) prefix, as printed
@@ -65,10 +63,8 @@ class ArrayShape:
         tiles = "".join(map(_tile_text, self.tiles))
         properties = "".join(
             (
-                self.dim_level_types,
                 f"T{tiles}" if tiles else "",
                 f"L({self.tail_padding})" if self.tail_padding != 1 else "",
-                self.sparse_types,
                 f"E({self.element_bits})" if self.element_bits else "",
                 f"S({self.memory_space})" if self.memory_space else "",
                 self.rest,
@@ -112,10 +108,8 @@ _ARRAY = re.compile(
     ([a-z][a-z0-9]*) \[ ((?:{_DIMENSION}(?:,{_DIMENSION})*+)?) \]
     (?: \{{ ((?:{_INT}(?:,{_INT})*+)?)
         (?: :
-            ((?: D \( [DCSH,+~]* \) )?)
             (?: T ((?:{_TILE})++) )?
             (?: L \( ({_POSITIVE}) \) )?
-            ((?: \# \( [a-z0-9]+ \) )? (?: \* \( [a-z0-9]+ \) )?)
             (?: E \( ({_INT}) \) )?
             (?: S \( ({_INT}) \) )?
             (   (?: SC (?: \( [0-9:,]+ \) )++ )?
@@ -150,15 +144,6 @@ def parse_shape(text: str) -> Shape:
     return shape
 
 
-def is_shape(text: str) -> bool:
-    """Whether `text` is one shape."""
-    try:
-        parse_shape(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _parse(text: str, start: int, depth: int) -> tuple[Shape, int]:
     """Parse the shape at `start`; returns the shape and its end."""
     if not text.startswith("(", start):
@@ -184,9 +169,7 @@ def _parse_array(text: str, start: int) -> tuple[ArrayShape, int]:
     match = _ARRAY.match(text, start)
     if match is None:
         raise _error(text, start, "a shape such as f32[2,3]{1,0}")
-    buffer, element_type, sizes, order, levels, tiles, tail, sparse, bits, space, rest = (
-        match.groups()
-    )
+    buffer, element_type, sizes, order, tiles, tail, bits, space, rest = match.groups()
     if element_type not in ELEMENT_BYTES and not _NEWER_TYPE.fullmatch(element_type):
         raise _error(text, match.start(2), "an element type of XLA")
     dimensions, dynamic = _read_dimensions(sizes)
@@ -203,10 +186,8 @@ def _parse_array(text: str, start: int) -> tuple[ArrayShape, int]:
         dimensions,
         dynamic,
         minor_to_major,
-        levels or "",
         _read_tiles(tiles) if tiles else (),
         int(tail) if tail else 1,
-        sparse or "",
         int(bits) if bits else 0,
         int(space) if space else 0,
         rest or "",

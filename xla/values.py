@@ -4,7 +4,6 @@ from functools import cached_property
 
 from .named_program import GATHER_STARTS, NamedProgram, array_bytes, array_elements
 from .program import NONE, ShapeIndex
-from .shapes import ArrayShape
 
 
 class Values:
@@ -18,24 +17,19 @@ class Values:
 
     def __init__(self, named: NamedProgram) -> None:
         self.named = named
-        flow = named.flow
-        slots, shapes = flow.slots, named.program.shape
-        self.row = flow.row
-        self.opcode = [named.program.opcode[row] for row in flow.row]
-        self.array: list[ArrayShape | None] = []
-        self._index: list[ShapeIndex] = []
-        for row, slot in zip(flow.row, flow.defined_at, strict=True):
-            tree = slots.trees[shapes[row]]
-            part = slot - slots.start[row]
-            self.array.append(tree.arrays[part])
-            self._index.append(tree.indices[part])
+        self.row = named.flow.row
+        self.opcode = [named.program.opcode[row] for row in self.row]
+        self.array = [named.flow.slots.array(slot) for slot in named.flow.defined_at]
 
     def __len__(self) -> int:
         return len(self.row)
 
+    def _index(self, value: int) -> ShapeIndex:
+        return self.named.flow.slots.index(self.named.flow.defined_at[value])
+
     def is_single(self, value: int) -> bool:
         """Whether the value is the whole result of its instruction."""
-        return not self._index[value] and self.array[value] is not None
+        return not self._index(value) and self.array[value] is not None
 
     def element(self, value: int) -> int:
         """The number of the instruction's result, and of the operand that belongs to it.
@@ -43,14 +37,14 @@ class Values:
         0 for an instruction with one result. Element 0 of an `all-gather-start` holds the
         operands, element 1 the results: there it is the number within one of these.
         """
-        index = self._index[value]
+        index = self._index(value)
         if self.opcode[value] in GATHER_STARTS:
             index = index[1:]
         return index[0] if index else 0
 
     def is_context(self, value: int) -> bool:
         """Whether an asynchronous operation keeps its state in the value."""
-        index = self._index[value]
+        index = self._index(value)
         if not index or index[0] < 2:
             return False
         opcode = self.opcode[value]

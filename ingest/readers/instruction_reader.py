@@ -6,7 +6,7 @@ from typing import Final
 from ...xla.errors import DumpError
 from ...xla.forwarding import KNOWN_OPCODES
 from ...xla.program import NONE, NOT_READ, Program, Unread
-from ...xla.shapes import Shape, TupleShape, is_shape, parse_shape
+from ...xla.shapes import Shape, TupleShape, parse_shape
 from .backend_config import add_backend_config
 from .entry_shapes import EntryParameter, argument_name
 from .instruction_attributes import AttributeReader, Attributes
@@ -62,8 +62,10 @@ class InstructionReader:
             raise DumpError("two instructions have one name")
         shape = self._shapes.get(parts.shape)
         if shape is None:
-            if not is_shape(parts.shape):
-                raise DumpError("an instruction has no shape of XLA")
+            try:
+                parse_shape(parts.shape)
+            except ValueError:
+                raise DumpError("an instruction has no shape of XLA") from None
             shape = self._shapes[parts.shape] = parts.shape
         attributes = self._attributes.read(parts.attributes)
         opcode = self._opcodes.get(parts.opcode)

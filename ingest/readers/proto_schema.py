@@ -118,7 +118,6 @@ message ShapeProto {
 message LayoutProto {
   repeated int64 minor_to_major = 1; repeated TileProto tiles = 6; int64 element_size_in_bits = 7;
   int64 memory_space = 8; repeated int64 dim_level_types = 9; lazy ShapeProto physical_shape = 10;
-  int64 index_primitive_type = 11; int64 pointer_primitive_type = 12;
   int64 dynamic_shape_metadata_prefix_bytes = 15; int64 tail_padding_alignment_in_elements = 16;
   repeated SplitConfigProto split_configs = 17;
 }

@@ -76,9 +76,6 @@ class ShapeReader:
     def _with_layout(self, array: ArrayShape, layout: Any, depth: int) -> ArrayShape:
         if any(layout.dim_level_types):
             raise DumpError("a layout is sparse, which memhouse cannot read")
-        index, pointer = layout.index_primitive_type, layout.pointer_primitive_type
-        sparse_types = f"#({_ELEMENT_TYPES.get(index, index)})" if index else ""
-        sparse_types += f"*({_ELEMENT_TYPES.get(pointer, pointer)})" if pointer else ""
         splits = [f"({s.dimension}:{_joined(s.split_indices)})" for s in layout.split_configs]
         rest = f"SC{''.join(splits)}" if splits else ""
         if layout.HasField("physical_shape"):
@@ -94,7 +91,6 @@ class ShapeReader:
             ),
             # 0 and 1 both stand for no padding.
             tail_padding=layout.tail_padding_alignment_in_elements or 1,
-            sparse_types=sparse_types,
             element_bits=layout.element_size_in_bits,
             memory_space=layout.memory_space,
             rest=rest,

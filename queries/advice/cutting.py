@@ -273,7 +273,7 @@ class Cutting:
         if not in_steps and opcode not in {"reduce", "scatter", "all-reduce", "reduce-scatter"}:
             return False
         (computation,) = graph.called(instruction, "to_apply")
-        combined = graph.root(computation)
+        combined = graph.program.root[computation]
         # XLA for CPU rounds sums of narrow types.
         while graph.opcode[combined] == "convert":
             (combined,) = graph.operands[combined]

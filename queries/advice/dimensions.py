@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from ...xla.disjoint_sets import DisjointSets
 from ...xla.opcodes import ELEMENTWISE
 from ...xla.program import NONE, attribute_values
 from ...xla.shapes import ArrayShape
@@ -246,17 +247,17 @@ class Arrays:
 
     def __init__(self, graph: Graph, alike: Iterable[tuple[Slot, Slot]]) -> None:
         self.atoms = Atoms()
-        self._graph = graph
         self._shapes = graph.arrays
-        self._sizes = graph.slots.size
         self._words: list[Words | None] = [None] * len(self._shapes)
         self._parts: list[tuple[Word, Word]] = []
         self._counts: list[int] = []
         dimensions = [shape.dimensions if shape is not None else () for shape in self._shapes]
         # The first of all slots that are known to have the same dimensions has their words.
-        self.first = _first_connected(
-            len(dimensions), (pair for pair in alike if dimensions[pair[0]] == dimensions[pair[1]])
-        )
+        sets = DisjointSets(len(dimensions))
+        for one, other in alike:
+            if dimensions[one] == dimensions[other]:
+                sets.join(one, other)
+        self.first = sets.smallest_members()
 
     @property
     def counts(self) -> set[int]:
@@ -277,15 +278,6 @@ class Arrays:
     def shape(self, place: Slot) -> ArrayShape | None:
         """The array at a slot; None for a tuple."""
         return self._shapes[place]
-
-    def parts(self, place: Slot) -> list[Slot]:
-        """The elements of a tuple."""
-        found, end = [], place + self._sizes[place]
-        place += 1
-        while place < end:
-            found.append(place)
-            place += self._sizes[place]
-        return found
 
     def like(self, operand: Slot, result: Slot) -> None:
         """Each dimension is the operand's if there are as many and their sizes are equal."""
@@ -348,21 +340,6 @@ class Arrays:
         """Follow the cuts, when all else is known."""
         for whole, part in self._parts:
             self.divide(whole, part)
-
-
-def _first_connected(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """The smallest number that each of `count` numbers is connected to by pairs (union-find)."""
-    parent = list(range(count))
-
-    def root(number: int) -> int:
-        while parent[number] != number:
-            parent[number] = number = parent[parent[number]]
-        return number
-
-    for one, other in pairs:
-        low, high = sorted((root(one), root(other)))
-        parent[high] = low
-    return [root(number) for number in range(count)]
 
 
 # What each dimension of each array is: followed from the arguments through the whole program.
@@ -472,7 +449,7 @@ class Dimensions:
         operands = [root_slot[each] for each in self._graph.operands[instruction]]
         first = operands[0]
         if opcode == "all-gather-start":
-            made = self.arrays.parts(result)[1]
+            made = self._graph.slots.element(result, 1)
             if not self.arrays.is_tuple(made):
                 self.arrays.cut(first, made)
         elif opcode == "bitcast":
@@ -488,14 +465,14 @@ class Dimensions:
             self.arrays.cut(first, result)
         elif opcode in {"slice", "pad", "concatenate"}:
             # A fetch in parts is XLA's own, and no dimension is that of a part.
-            is_fetch = self._graph.computation[instruction] in self._fetches
+            is_fetch = self._graph.program.computation[instruction] in self._fetches
             cut = self.arrays.window if is_fetch else self.arrays.cut
             for operand in operands if opcode == "concatenate" else operands[:1]:
                 cut(operand, result)
         elif opcode == "custom-call" and self._calls_for(instruction) in _OF_THE_LARGEST:
             # The largest elements of each row, and their places.
-            for part in self.arrays.parts(result)[:2]:
-                self.arrays.window(first, part)
+            for number in range(min(2, self._graph.slots.element_count(result))):
+                self.arrays.window(first, self._graph.slots.element(result, number))
         elif opcode in _LIKE or (opcode == "custom-call" and len(operands) == 1):
             self.arrays.like(first, result)
 
@@ -506,7 +483,8 @@ class Dimensions:
         attributes = self._attributes(instruction)
         count = {"reduce": len(operands) // 2, "scatter": (len(operands) - 1) // 2}.get(opcode, 1)
         for number in range(count):
-            at = self.arrays.parts(result)[number] if self.arrays.is_tuple(result) else result
+            is_tuple = self.arrays.is_tuple(result)
+            at = self._graph.slots.element(result, number) if is_tuple else result
             sides = {RESULT: at, **dict(enumerate(places))}
             if opcode in {"reduce", "scatter"}:
                 sides[0] = places[number]

@@ -180,7 +180,7 @@ class Flow:
                 continue
             # The first operand of a conditional is its predicate; each branch has one.
             first = 1 + number if opcode == "conditional" else 0
-            for parameter in graph.parameters(computation):
+            for parameter in graph.program.parameters(computation):
                 operand = first + program.parameter_number[parameter]
                 if operand < len(operands):
                     self._add_same(root_slot[parameter], root_slot[operands[operand]])

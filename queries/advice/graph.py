@@ -24,16 +24,6 @@ class Graph:
         return self.program.opcode
 
     @property
-    def shape(self) -> list[str]:
-        """The shape of each instruction's result, with layout."""
-        return self.program.shape
-
-    @property
-    def computation(self) -> list[int]:
-        """By instruction."""
-        return self.program.computation
-
-    @property
     def operands(self) -> list[tuple[int, ...]]:
         """By instruction, in order."""
         return self.program.operands
@@ -97,14 +87,6 @@ class Graph:
             for name, computation in self.program.calls.get(row, ())
             if attribute in (None, name)
         ]
-
-    def root(self, computation: int) -> int:
-        """The instruction whose result is the computation's."""
-        return self.program.root[computation]
-
-    def parameters(self, computation: int) -> list[int]:
-        """The parameters of a computation, by number."""
-        return self.program.parameters(computation)
 
     def body(self, caller: int) -> int:
         """The computation that a fusion or a call runs. Raises DumpError without one."""

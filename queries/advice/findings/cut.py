@@ -301,7 +301,7 @@ def _is_cache(program: Program, argument: EntryArray) -> bool:
     graph, flow = program.graph, program.worked_out(Cutting).flow
     if argument.parameter_number is None:
         return False
-    parameter = graph.parameters(graph.program.entry)[argument.parameter_number]
+    parameter = graph.program.parameters(graph.program.entry)[argument.parameter_number]
     (place,) = graph.find_slots([parameter], [argument.index])
     seen, waiting = {place}, [place]
     while waiting:

@@ -324,14 +324,16 @@ def returned_arrays(program: Program) -> list[tuple[EntryArray, EntryArray]]:
     arguments, outputs = entry_arrays(program)
     graph = program.graph
     entry = graph.program.entry
-    parameters = graph.parameters(entry)
+    parameters = graph.program.parameters(entry)
     given = [(each.parameter_number, each) for each in arguments]
     numbered = [(parameters[number], each) for number, each in given if number is not None]
     places = graph.find_slots([row for row, _ in numbered], [each.index for _, each in numbered])
     by_place = dict(zip(places, (each for _, each in numbered), strict=True))
     alike = {(each.element_type, each.dimensions) for each in arguments}
     found = []
-    made = graph.find_slots([graph.root(entry)] * len(outputs), [each.index for each in outputs])
+    made = graph.find_slots(
+        [graph.program.root[entry]] * len(outputs), [each.index for each in outputs]
+    )
     for output, made_at in zip(outputs, made, strict=True):
         if output.is_shared or (output.element_type, output.dimensions) not in alike:
             continue
@@ -413,7 +415,7 @@ class InPlace:
             return True
         if opcode not in ("fusion", "call"):
             return False
-        parameter = self._graph.parameters(self._graph.body(instruction))[operand_number]
+        parameter = self._graph.program.parameters(self._graph.body(instruction))[operand_number]
         if opcode == "fusion":
             return not self._reaches_other(instruction)[parameter]
         return all(self.may_write_over(*reader) for reader in self._graph.readers(parameter))
@@ -424,7 +426,7 @@ class InPlace:
             return True
         if self._graph.opcode[instruction] != "fusion":
             return False
-        parameter = self._graph.parameters(self._graph.body(instruction))[operand_number]
+        parameter = self._graph.program.parameters(self._graph.body(instruction))[operand_number]
         return not self._seen[parameter]
 
     def _reaches_other(self, fusion: int) -> list[bool]:

@@ -124,7 +124,7 @@ class Narrowing:
                     if results is None:
                         return None
                     waiting.extend(results)
-        types = {_element_type(self._graph.shape[each]) for each in found.converts}
+        types = {_element_type(self._graph.program.shape[each]) for each in found.converts}
         if len(types) != 1 or not is_narrower(found.element_type, element_type or ""):
             return None
         return found
@@ -143,7 +143,8 @@ class Narrowing:
         if opcode in _HAND_OVER:
             called = {*self._graph.called(user)}
             inside = any(
-                self._graph.opcode[at] == "parameter" and self._graph.computation[at] in called
+                self._graph.opcode[at] == "parameter"
+                and self._graph.program.computation[at] in called
                 for every in self._set_of(value)
                 for at in self._program.holders(every)
             )
@@ -183,14 +184,14 @@ class Narrowing:
                 continue
             # The operand leaves the fusion as it came.
             moved = self._results(self._graph.root_slot[fusion])
-            if moved is None or self._graph.shape[fusion].startswith("("):
+            if moved is None or self._graph.program.shape[fusion].startswith("("):
                 return None
             results.extend(moved)
         return results
 
     def _ends(self, fusion: int, number: int, is_whole: bool) -> Iterator[_End]:
         """Where the operand of a fusion ends: at a conversion, or at the fusion's root."""
-        parameters = self._graph.parameters(self._graph.body(fusion))
+        parameters = self._graph.program.parameters(self._graph.body(fusion))
         if not self._graph.users[parameters[number]]:
             yield _OTHERWISE
             return
@@ -219,7 +220,10 @@ class Narrowing:
         opcode, operands = self._graph.opcode[instruction], self._graph.operands[instruction]
         if opcode != "convert" and not self._moves(instruction, number):
             return False
-        types = {_element_type(self._graph.shape[each]) for each in (instruction, operands[number])}
+        types = {
+            _element_type(self._graph.program.shape[each])
+            for each in (instruction, operands[number])
+        }
         return len(types) > 1
 
     def _moves(self, instruction: int, number: int) -> bool:
@@ -236,7 +240,7 @@ class Narrowing:
 
     def _note(self, converting: int, found: Narrowed) -> None:
         found.converts.append(converting)
-        found.element_type = _element_type(self._graph.shape[converting])
+        found.element_type = _element_type(self._graph.program.shape[converting])
 
     def _repeat(self, value: int, converting: int, found: Narrowed) -> None:
         """Note the result of a conversion that the narrower value can stand for."""
@@ -244,7 +248,7 @@ class Narrowing:
         if result is None or result in self._live_out or len(self._set_of(result)) > 1:
             return
         one, other = (
-            parse_shape(self._graph.shape[each])
+            parse_shape(self._graph.program.shape[each])
             for each in (int(self._instruction[self._row(value)]), converting)
         )
         if isinstance(one, ArrayShape) and isinstance(other, ArrayShape):
@@ -458,8 +462,8 @@ def _widens_again(program: Program, narrowed: Narrowed) -> bool:
     graph, entry = program.graph, {program.graph.program.entry}
     calls = [(row, {*graph.called(row, "calls")}) for row in graph.program.calls]
     fused = {computation for _, called in calls for computation in called}
-    inside = {graph.computation[each] for each in narrowed.converts} - entry
-    callers = {graph.computation[row] for row, called in calls if inside & called}
+    inside = {graph.program.computation[each] for each in narrowed.converts} - entry
+    callers = {graph.program.computation[row] for row, called in calls if inside & called}
     return bool((inside - fused) | (callers - entry))
 
 

@@ -374,12 +374,12 @@ def read_body(program: Program, scan: Scan) -> dict[int, list[int]]:
             if graph.opcode[instruction] not in ("fusion", "call"):
                 called = []
             sources[instruction] = sources.get(instruction, []) + (
-                [graph.root(each) for each in called] or [*graph.operands[instruction]]
+                [graph.program.root[each] for each in called] or [*graph.operands[instruction]]
             )
             for each in called:
                 waiting.append(each)
                 for parameter, operand in zip(
-                    graph.parameters(each), graph.operands[instruction], strict=True
+                    graph.program.parameters(each), graph.operands[instruction], strict=True
                 ):
                     sources.setdefault(parameter, []).append(operand)
     return sources

