@@ -1,11 +1,10 @@
 """The buffers whose peak depends on the order of instructions."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .computation_order import Resident
 from .program import NONE, Program
 
 # Smaller guests, as a part of all bytes in arguments and results, keep their memory.
@@ -32,6 +31,23 @@ class OrderedValue(NamedTuple):
     allocation: int = NONE
     offset_bytes: int = NONE
     is_temp: bool = False
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A value in the memory of an argument or a result.
+
+    Attributes:
+        rows: the instructions that access it.
+        is_argument: whether it is live from the start.
+        is_guest: whether it only borrows the memory while neither argument nor result is in it.
+    """
+
+    allocation: int
+    size_bytes: int
+    rows: Collection[int]
+    is_argument: bool
+    is_guest: bool
 
 
 @dataclass(frozen=True)
