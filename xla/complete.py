@@ -136,62 +136,64 @@ def _add_derived(
         matches: as `match_values` returns them.
     """
     parts = replace(parts, assignment=assignment)
+    values = assignment.values
+    # XLA reported no total and no peak of values that are not its own.
+    is_dumped = assignment.origin == "dumped"
     if parts.live_ranges is None:
-        parts.live_ranges = _derive_live_ranges(assignment, analysis, matches)
+        schedule = [analysis.program.names[row] for row in analysis.schedule.order]
+        ranges = derive_ranges(analysis, values, matches)
+        peak_time, peak = reported_peak(analysis) if is_dumped else (None, [])
+        parts.live_ranges = LiveRanges(schedule, ranges, peak_time, peak, origin="derived")
     if parts.used_values is None:
-        parts.used_values = _derive_used_values(assignment, analysis, matches)
+        total = sum(allocation.size_bytes for allocation in assignment.allocations)
+        rows = derive_positions_and_uses(analysis, values, matches)
+        parts.used_values = UsedValues(
+            total if is_dumped else None, values, *rows, origin="derived"
+        )
     return parts
 
 
-def _derive_live_ranges(
-    assignment: BufferAssignment, analysis: Analysis, matches: Sequence[int]
-) -> LiveRanges:
-    """The schedule and the live ranges of the assigned values, in the assignment's order."""
+def derive_ranges(
+    analysis: Analysis, values: Iterable[AssignedValue], matches: Iterable[int]
+) -> list[LiveRange]:
+    """The live ranges of the values, in their order."""
     start, end = analysis.liveness.start, analysis.liveness.end
-    ranges = [
+    return [
         LiveRange(value.instruction, value.shape_index, start[match], end[match])
-        for value, match in zip(assignment.values, matches, strict=True)
+        for value, match in zip(values, matches, strict=True)
         if match != NONE and start[match] != NONE
     ]
-    schedule = [analysis.program.names[row] for row in analysis.schedule.order]
-    # XLA reported no peak of values that are not its own.
-    is_dumped = assignment.origin == "dumped"
-    peak_time, peak = reported_peak(analysis) if is_dumped else (None, [])
-    return LiveRanges(schedule, ranges, peak_time, peak, origin="derived")
 
 
-def _derive_used_values(
-    assignment: BufferAssignment, analysis: Analysis, matches: Sequence[int]
-) -> UsedValues:
-    """The positions and uses of the assigned values, by their ids; values are in text order."""
+def derive_positions_and_uses(
+    analysis: Analysis, values: Iterable[AssignedValue], matches: Iterable[int]
+) -> tuple[list[Position], list[Use]]:
+    """The positions and uses of the values, by their ids; values are in text order."""
     names, flow = analysis.program.names, analysis.flow
     value_ids = [NONE] * len(flow)
-    for assigned, match in zip(assignment.values, matches, strict=True):
+    for value, match in zip(values, matches, strict=True):
         if match != NONE:
-            value_ids[match] = assigned.value_id
+            value_ids[match] = value.value_id
     slots_by_value: list[list[int]] = [[slot] for slot in flow.defined_at]
-    for slot, value in enumerate(flow.value):
-        if value != NONE and slot != flow.defined_at[value]:
-            slots_by_value[value].append(slot)
+    for slot, index in enumerate(flow.value):
+        if index != NONE and slot != flow.defined_at[index]:
+            slots_by_value[index].append(slot)
     uses_by_value: list[list[int]] = [[] for _ in value_ids]
-    for use, value in enumerate(flow.use_value):
-        uses_by_value[value].append(use)
+    for use, index in enumerate(flow.use_value):
+        uses_by_value[index].append(use)
     index_texts = flow.slots.index_texts()
     positions: list[Position] = []
     uses: list[Use] = []
-    for value, value_id in enumerate(value_ids):
+    for index, value_id in enumerate(value_ids):
         if value_id == NONE:
             continue
-        for index, slot in enumerate(slots_by_value[value]):
+        for number, slot in enumerate(slots_by_value[index]):
             name = names[flow.slots.row[slot]]
-            positions.append(Position(value_id, index, name, index_texts[slot]))
-        for index, use in enumerate(uses_by_value[value]):
+            positions.append(Position(value_id, number, name, index_texts[slot]))
+        for number, use in enumerate(uses_by_value[index]):
             name, text = names[flow.use_row[use]], index_texts[flow.use_slot[use]]
-            uses.append(Use(value_id, index, name, flow.use_operand[use], text))
-    total = sum(allocation.size_bytes for allocation in assignment.allocations)
-    # XLA prints the sum of all allocations.
-    total_bytes = total if assignment.origin == "dumped" else None
-    return UsedValues(total_bytes, assignment.values, positions, uses, origin="derived")
+            uses.append(Use(value_id, number, name, flow.use_operand[use], text))
+    return positions, uses
 
 
 def reported_peak(analysis: Analysis) -> tuple[int | None, list[PeakValue]]:
