@@ -11,7 +11,8 @@ from typing import Final
 
 from .analysis import Analysis
 from .errors import DumpError
-from .estimate import Estimate, estimate_memory, estimated_assignment, estimated_peaks
+from .estimate import estimate_assignment, with_heap_ends
+from .figures import memory_figures
 from .list_schedule import list_schedule
 from .occupancy import sum_changes
 from .parts import (
@@ -66,33 +67,42 @@ def complete(
             reason = f"{n_lost} values of the HLO text are not in BufferAssignment"
             return parts, analysis, reason
         return _add_derived(parts, parts.assignment, analysis, matches), analysis, None
+    platform = platform or platform_of(program)
     try:
-        estimate = estimate_memory(analysis, platform or platform_of(program))
-        peak_high: dict[int, int] = {}
+        assignment = estimate_assignment(analysis, platform)
         if not program.header.is_scheduled:
-            analysis, estimate, peak_high = _choose_order(analysis, estimate)
+            analysis, assignment = _choose_order(analysis, assignment, platform)
     except DumpError as error:
         return parts, analysis, str(error)
-    assignment = replace(estimated_assignment(analysis, estimate), peak_high=peak_high)
-    heap = replace(analysis, liveness=replace(analysis.liveness, end=estimate.heap_end))
+    heap = with_heap_ends(analysis, platform)
     matches = [value.value_id for value in assignment.values]
     return _add_derived(parts, assignment, heap, matches), analysis, None
 
 
 def _choose_order(
-    analysis: Analysis, estimate: Estimate
-) -> tuple[Analysis, Estimate, dict[int, int]]:
+    analysis: Analysis, assignment: BufferAssignment, platform: str
+) -> tuple[Analysis, BufferAssignment]:
     """The better of two orders of a text without a schedule: text order and a list schedule.
 
     The better one has the lower peak in the main memory, the one of all spaces that XLA's
-    schedulers look at. Returns its analysis and estimate, and by space the peak in the worse order.
+    schedulers look at. The assignment has the peaks in the worse order, too.
     """
-    other = list_schedule(analysis, estimate.sizes)
-    other_estimate = estimate_memory(other, estimate.platform)
-    low, high = estimated_peaks(analysis, estimate), estimated_peaks(other, other_estimate)
+    other = list_schedule(analysis, platform)
+    other_assignment = estimate_assignment(other, platform)
+    low = _peaks(analysis, assignment, platform)
+    high = _peaks(other, other_assignment, platform)
     if high.get(0, 0) < low.get(0, 0):
-        analysis, estimate, low, high = other, other_estimate, high, low
-    return analysis, estimate, {space: max(low[space], high.get(space, 0)) for space in low}
+        analysis, assignment, low, high = other, other_assignment, high, low
+    peak_high = {space: max(low[space], high.get(space, 0)) for space in low}
+    return analysis, replace(assignment, peak_high=peak_high)
+
+
+def _peaks(analysis: Analysis, assignment: BufferAssignment, platform: str) -> dict[int, int]:
+    """The peak of each memory space in bytes, of an estimate."""
+    liveness = with_heap_ends(analysis, platform).liveness
+    ranges = dict(enumerate(zip(liveness.start, liveness.end, strict=True)))
+    figures = memory_figures(assignment, (), ranges, analysis.schedule.order, is_complete=True)
+    return {row.memory_space: row.peak_bytes or 0 for row in figures.spaces}
 
 
 def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[int]:

@@ -6,12 +6,11 @@ own. A peak needs only which values share an address, so that the offsets are no
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
 from .analysis import Analysis
-from .occupancy import Extent, occupied_changes
 from .parts import Allocation, AssignedValue, BufferAssignment
 from .placement import AliasSet, Kind, place_values
 from .program import NONE
@@ -21,44 +20,6 @@ from .sizes import TPU, ValueSizes, value_sizes
 from .slots import ShapeTree
 
 _VMEM: Final = 1
-
-
-@dataclass
-class Estimate:
-    """The memory that a program's values occupy.
-
-    Attributes:
-        sets: by number, where the values of an alias set are.
-        first_value: by value, the first of the temp values at its address; itself if it is no temp.
-        heap_end: by value, the end of its live range as XLA's heap counts it.
-    """
-
-    platform: str
-    sizes: ValueSizes
-    sets: dict[int, AliasSet]
-    first_value: list[int]
-    heap_end: list[int]
-
-    def allocated_sets(self) -> list[AliasSet]:
-        """The sets that an allocation is made for, ascending."""
-        return [s for s in self.sets.values() if s.allocation == s.number]
-
-
-def estimate_memory(analysis: Analysis, platform: str) -> Estimate:
-    """Estimate the memory of a program on cpu, gpu or tpu.
-
-    Raises DumpError for an unbounded shape.
-    """
-    sizes = value_sizes(analysis.flow, platform)
-    sharing = Sharing(analysis, platform)
-    sets = place_values(analysis, sizes, sharing)
-    first_value = _AddressSharing(analysis, sizes, sets, sharing).first_values()
-    return Estimate(platform, sizes, sets, first_value, _heap_ends(analysis, platform))
-
-
-def _temp_values(sets: dict[int, AliasSet]) -> list[int]:
-    """The values in temp memory, ascending."""
-    return sorted(value for s in sets.values() if s.kind is Kind.TEMP for value in s.values)
 
 
 class _AddressSharing:
@@ -72,13 +33,13 @@ class _AddressSharing:
         sharing: Sharing,
     ) -> None:
         self._analysis, self._sizes, self._sets, self._sharing = analysis, sizes, sets, sharing
-        self._temps = _temp_values(sets)
+        self._temps = sorted(v for s in sets.values() if s.kind is Kind.TEMP for v in s.values)
         flow = analysis.flow
         self._arrays = {v for v in self._temps if flow.slots.is_leaf(flow.defined_at[v])}
         self._candidates: dict[int, list[tuple[int, int, int]]] = {}
 
-    def first_values(self) -> list[int]:
-        """By value, the first of the temp values at its address; itself if it is no temp.
+    def first_values(self) -> dict[int, int]:
+        """By temp value, ascending, the first of the values at its address.
 
         In the order in which values start and end, each reuses the address of the first operand
         that ends then and is not reused yet; otherwise that of its alias set.
@@ -95,7 +56,8 @@ class _AddressSharing:
             if operand_value != NONE:
                 reused.add(operand_value)
                 pointer[value] = operand_value
-        return _resolve_pointers(pointer)
+        resolved = _resolve_pointers(pointer)
+        return {value: resolved[value] for value in self._temps}
 
     def _operand_to_reuse(self, value: int, reused: set[int]) -> int:
         """The value of the first operand that this value may be written over, or NONE."""
@@ -153,52 +115,35 @@ def _resolve_pointers(pointer: list[int]) -> list[int]:
     return resolved
 
 
-def _heap_ends(analysis: Analysis, platform: str) -> list[int]:
-    """By value, the end of its live range as XLA's heap counts it.
+def with_heap_ends(analysis: Analysis, platform: str) -> Analysis:
+    """The analysis with the ends of live ranges as XLA's heap counts them.
 
     The operands of a TPU's ConcatBitcast are within its result, so that they end one earlier.
     """
+    if platform != TPU:
+        return analysis
+    targets, flow = analysis.program.custom_call_target, analysis.flow
     ends = list(analysis.liveness.end)
-    if platform == TPU:
-        targets, flow = analysis.program.custom_call_target, analysis.flow
-        inner = {
-            value
-            for row, value in zip(flow.use_row, flow.use_value, strict=True)
-            if targets.get(row) == "ConcatBitcast"
-        }
-        for value in inner:
-            ends[value] -= 1
-    return ends
+    inner = {
+        value
+        for row, value in zip(flow.use_row, flow.use_value, strict=True)
+        if targets.get(row) == "ConcatBitcast"
+    }
+    for value in inner:
+        ends[value] -= 1
+    return replace(analysis, liveness=replace(analysis.liveness, end=ends))
 
 
-def estimated_peaks(analysis: Analysis, estimate: Estimate) -> dict[int, int]:
-    """The peak of each memory space in bytes, as `memory_figures` computes it."""
-    peaks: defaultdict[int, int] = defaultdict(int)
-    for alias_set in estimate.allocated_sets():
-        peaks[estimate.sizes.memory_space[alias_set.number]] += alias_set.size_bytes
-    offsets, sizes = _temp_offsets(estimate), estimate.sizes
-    extents: defaultdict[int, list[Extent]] = defaultdict(list)
-    for value, low in offsets.items():
-        extent = Extent(
-            low,
-            low + sizes.size_bytes[value],
-            analysis.liveness.start[value],
-            estimate.heap_end[value],
-        )
-        extents[sizes.memory_space[value]].append(extent)
-    for space, in_space in extents.items():
-        peaks[space] += max((size for _, size in occupied_changes(in_space)), default=0)
-    return dict(peaks)
+def _temp_offsets(first_values: dict[int, int], sizes: ValueSizes) -> dict[int, int]:
+    """By temp value, the offset of its address: addresses follow each other within a space.
 
-
-def _temp_offsets(estimate: Estimate) -> dict[int, int]:
-    """By temp value, the offset of its address: addresses follow each other within a space."""
-    sizes = estimate.sizes
-    temps = _temp_values(estimate.sets)
+    Args:
+        first_values: by temp value, the first of the values at its address.
+    """
     # Values that share an address may be in two spaces: then it is an address of each.
     largest: dict[tuple[int, int], int] = {}
-    for value in temps:
-        address = (sizes.memory_space[value], estimate.first_value[value])
+    for value, first in first_values.items():
+        address = (sizes.memory_space[value], first)
         largest[address] = max(largest.get(address, 0), sizes.size_bytes[value])
     offset_of_address: dict[tuple[int, int], int] = {}
     next_offset: defaultdict[int, int] = defaultdict(int)
@@ -206,30 +151,36 @@ def _temp_offsets(estimate: Estimate) -> dict[int, int]:
         offset_of_address[address] = next_offset[address[0]]
         next_offset[address[0]] += largest[address]
     return {
-        value: offset_of_address[sizes.memory_space[value], estimate.first_value[value]]
-        for value in temps
+        value: offset_of_address[sizes.memory_space[value], first]
+        for value, first in first_values.items()
     }
 
 
-def estimated_assignment(analysis: Analysis, estimate: Estimate) -> BufferAssignment:
-    """Allocations and values as a buffer assignment has them; value ids are those of the dataflow.
+def estimate_assignment(analysis: Analysis, platform: str) -> BufferAssignment:
+    """An estimate of the buffer assignment on cpu, gpu or tpu; value ids are those of the dataflow.
 
     Values that share an address have one offset. Temp offsets follow the order of the text and
     are not XLA's, so that the size of a temp allocation means nothing. Values of regions belong to
     the computations within an instruction, and not to the program: they are left out.
+
+    Raises DumpError for an unbounded shape.
     """
-    program, flow, sizes = analysis.program, analysis.flow, estimate.sizes
-    offsets = _temp_offsets(estimate)
+    program, flow = analysis.program, analysis.flow
+    sizes, sharing = value_sizes(flow, platform), Sharing(analysis, platform)
+    sets = place_values(analysis, sizes, sharing)
+    first_values = _AddressSharing(analysis, sizes, sets, sharing).first_values()
+    offsets = _temp_offsets(first_values, sizes)
     temp_bytes: dict[int, int] = {}
     for value, offset in offsets.items():
         space, end = sizes.memory_space[value], offset + sizes.size_bytes[value]
         temp_bytes[space] = max(temp_bytes.get(space, 0), end)
     allocations: list[Allocation] = []
     index_of_set: dict[int, int] = {}
-    for alias_set in estimate.allocated_sets():
-        index = index_of_set[alias_set.number] = len(allocations)
-        space = sizes.memory_space[alias_set.number]
-        allocations.append(_fixed_allocation(analysis, alias_set, index, space))
+    for alias_set in sets.values():
+        if alias_set.allocation == alias_set.number:
+            index = index_of_set[alias_set.number] = len(allocations)
+            space = sizes.memory_space[alias_set.number]
+            allocations.append(_fixed_allocation(analysis, alias_set, index, space))
     index_of_temp: dict[int, int] = {}
     for space, size in sorted(temp_bytes.items()):
         index = index_of_temp[space] = len(allocations)
@@ -237,7 +188,7 @@ def estimated_assignment(analysis: Analysis, estimate: Estimate) -> BufferAssign
     values: list[AssignedValue] = []
     describe, index_texts = cache(_describe_part), flow.slots.index_texts()
     for value, (row, slot) in enumerate(zip(flow.row, flow.defined_at, strict=True)):
-        alias_set = estimate.sets[analysis.liveness.alias_set[value]]
+        alias_set = sets[analysis.liveness.alias_set[value]]
         if alias_set.kind is Kind.THREAD_LOCAL:
             continue
         space, size = sizes.memory_space[value], sizes.size_bytes[value]
