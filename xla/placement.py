@@ -5,7 +5,7 @@ parameters and outputs have allocations of their own, and other values may go in
 they are free. The remaining ones are temp.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -83,12 +83,13 @@ def place_values(analysis: Analysis, sizes: ValueSizes, sharing: Sharing) -> dic
     never_reuse = _sets_that_never_reuse(analysis, sharing.platform)
     search = _Search(analysis, sharing, sets)
     for alias_set in _in_order(analysis, sets):
-        is_searching = (
+        allocation = None
+        if (
             alias_set.kind in (Kind.TEMP, Kind.OUTPUT)
             and not alias_set.is_tuple
             and alias_set.number not in never_reuse
-        )
-        allocation = search.find(alias_set) if is_searching else None
+        ):
+            allocation = search.find(alias_set)
         if allocation is not None:
             alias_set.allocation, alias_set.kind = allocation.owner.number, allocation.owner.kind
             search.add(allocation, alias_set)
@@ -144,9 +145,7 @@ def _sets_that_never_reuse(analysis: Analysis, platform: str) -> set[int]:
 
     On a TPU those of a collective-permute: other chips write into it at their own time.
     """
-    if platform != TPU:
-        return set()
-    permutes = ("collective-permute", "collective-permute-start")
+    permutes = ("collective-permute", "collective-permute-start") if platform == TPU else ()
     return {
         number
         for row, number in zip(analysis.flow.row, analysis.liveness.alias_set, strict=True)
@@ -214,7 +213,7 @@ class _Allocation:
         self.owner = owner
         self.by_start: dict[int, list[int]] = {}
         self.by_end: dict[int, list[int]] = {}
-        # Times when it is occupied, ascending: ranges that overlap are one, that touch are two.
+        # Times when it is occupied, ascending: its values are never live at the same time.
         self._starts: list[int] = []
         self._ends: list[int] = []
 
@@ -222,13 +221,9 @@ class _Allocation:
         """Put a value in."""
         self.by_start.setdefault(start, []).append(value)
         self.by_end.setdefault(end, []).append(value)
-        first, stop = bisect_right(self._ends, start), bisect_left(self._starts, end)
-        if first < stop:
-            start, end = min(start, self._starts[first]), max(end, self._ends[stop - 1])
-        else:
-            stop = first
-        self._starts[first:stop] = [start]
-        self._ends[first:stop] = [end]
+        index = bisect_right(self._ends, start)
+        self._starts.insert(index, start)
+        self._ends.insert(index, end)
 
     def is_occupied(self, start: int, end: int) -> bool:
         """Whether a value is live at these times; one that ends or starts then does not count."""
@@ -306,14 +301,11 @@ class _Search:
         smallest_first = reversed(self._opened.values())
         for allocation in chain(self._allocations_of_operands(alias_set), smallest_first):
             self._count_steps(1)
+            # It is large enough: it was made for a set that came earlier in descending order.
             owner = allocation.owner
-            if owner.memory_space != alias_set.memory_space:
-                continue
-            if owner.size_bytes < alias_set.size_bytes:
-                continue
-            if alias_set.is_live_out and owner.size_bytes != alias_set.size_bytes:
-                continue
-            if self._is_free(allocation, alias_set.values):
+            has_size = not alias_set.is_live_out or owner.size_bytes == alias_set.size_bytes
+            is_in_space = owner.memory_space == alias_set.memory_space
+            if has_size and is_in_space and self._is_free(allocation, alias_set.values):
                 return allocation
         return None
 
