@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from .analysis import Analysis
@@ -98,18 +99,15 @@ def _differing_values(assignment: BufferAssignment, used: UsedValues) -> list[st
         messages.append(f"{missing} values of BufferAssignment are not in Used values")
     if extra:
         messages.append(f"{extra} values of Used values are not in BufferAssignment")
+    identity = attrgetter("instruction", "shape_index", "memory_space")
     differing = sum(
-        _identity(value) != _identity(used_by_id[value.value_id])
+        identity(value) != identity(used_by_id[value.value_id])
         for value in assignment.values
         if value.value_id in used_by_id
     )
     if differing:
         messages.append(f"{differing} values have another name or space than in BufferAssignment")
     return messages
-
-
-def _identity(value: AssignedValue) -> tuple[str, str, int]:
-    return value.instruction, value.shape_index, value.memory_space
 
 
 def _oversized_values(assignment: BufferAssignment) -> list[str]:
@@ -220,10 +218,10 @@ def _value_disagreements(program: Program, values: Iterable[AssignedValue]) -> l
         row = program.row_of.get(value.instruction, NONE)
         if reshaped is None and row != NONE and value.shape_index == "{}":
             shape = program.shape[row]
-            # Some writers of texts leave out the comments `/*index=5*/` in tuples.
-            if value.shape not in (None, shape) and _without_numbers(
-                value.shape
-            ) != _without_numbers(shape):
+            # Some writers of texts leave out the comments that number a tuple's elements.
+            if value.shape not in (None, shape) and _ELEMENT_NUMBER.sub(
+                "", value.shape
+            ) != _ELEMENT_NUMBER.sub("", shape):
                 reshaped = f"value {value.value_id} has not the shape of its instruction"
         if (
             small is None
@@ -236,11 +234,6 @@ def _value_disagreements(program: Program, values: Iterable[AssignedValue]) -> l
                 f"{value.logical_bytes}"
             )
     return [message for message in (reshaped, small) if message is not None]
-
-
-def _without_numbers(shape: str) -> str:
-    """A shape without the comments that number a tuple's elements."""
-    return _ELEMENT_NUMBER.sub("", shape)
 
 
 def difference(

@@ -188,7 +188,7 @@ def _residents(
     borrowed: set[int] = set()
     for (allocation, _), numbers in members.items():
         touches = {number: [values[number].row, *readers[number]] for number in numbers}
-        rows = [row for touched in touches.values() for row in touched]
+        rows = {row for touched in touches.values() for row in touched}
         is_guest = root not in rows and parameters.isdisjoint(rows)
         if is_guest or root in rows:
             borrowed.add(allocation)
