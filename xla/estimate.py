@@ -5,7 +5,8 @@ as the result starts, values that must alias share memory, and all others get an
 own. A peak needs only which values share an address, so that the offsets are not XLA's.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -22,97 +23,59 @@ from .slots import ShapeTree
 _VMEM: Final = 1
 
 
-class _AddressSharing:
-    """Decides which temp values share an address."""
+def _find_addresses(
+    analysis: Analysis, sizes: ValueSizes, sharing: Sharing, temps: Sequence[int]
+) -> dict[int, int]:
+    """By temp value, the first of the values at its address.
 
-    def __init__(
-        self,
-        analysis: Analysis,
-        sizes: ValueSizes,
-        sets: dict[int, AliasSet],
-        sharing: Sharing,
-    ) -> None:
-        self._analysis, self._sizes, self._sets, self._sharing = analysis, sizes, sets, sharing
-        self._temps = sorted(v for s in sets.values() if s.kind is Kind.TEMP for v in s.values)
-        flow = analysis.flow
-        self._arrays = {v for v in self._temps if flow.slots.is_leaf(flow.defined_at[v])}
-        self._candidates: dict[int, list[tuple[int, int, int]]] = {}
-
-    def first_values(self) -> dict[int, int]:
-        """By temp value, ascending, the first of the values at its address.
-
-        In the order in which values start and end, each reuses the address of the first operand
-        that ends then and is not reused yet; otherwise that of its alias set.
-        """
-        start, end = self._analysis.liveness.start, self._analysis.liveness.end
-        pointer = list(range(len(start)))
-        first_of_set: dict[int, int] = {}
-        for value in sorted(self._temps, key=start.__getitem__):
-            number = self._analysis.liveness.alias_set[value]
-            pointer[value] = first_of_set.setdefault(number, value)
-        reused: set[int] = set()
-        for value in sorted(self._temps, key=lambda value: (start[value], end[value])):
-            operand_value = self._operand_to_reuse(value, reused)
-            if operand_value != NONE:
-                reused.add(operand_value)
-                pointer[value] = operand_value
-        resolved = _resolve_pointers(pointer)
-        return {value: resolved[value] for value in self._temps}
-
-    def _operand_to_reuse(self, value: int, reused: set[int]) -> int:
-        """The value of the first operand that this value may be written over, or NONE."""
-        flow = self._analysis.flow
-        row, slot = flow.row[value], flow.defined_at[value]
-        if value not in self._arrays or self._analysis.program.opcode[row] == "parameter":
-            return NONE
-        if row not in self._candidates:
-            self._candidates[row] = self._ending_operands(row, self._analysis.liveness.start[value])
-        space, is_unaliased = self._sizes.memory_space, self._is_unaliased(value)
-        for number, operand_slot, operand_value in self._candidates[row]:
-            if operand_value in reused or space[operand_value] != space[value]:
+    In the order in which values start and end, each reuses the address of the first operand
+    that ends then and is not reused yet; otherwise that of its alias set.
+    """
+    flow, liveness = analysis.flow, analysis.liveness
+    start, alias_set, space = liveness.start, liveness.alias_set, sizes.memory_space
+    n_values = Counter(alias_set)
+    arrays = {value for value in temps if flow.slots.is_leaf(flow.defined_at[value])}
+    addresses: dict[int, int] = {}
+    address_of_set: dict[int, int] = {}
+    reused: set[int] = set()
+    ending: dict[int, list[tuple[int, int, int]]] = {}
+    for value in sorted(temps, key=lambda value: (start[value], liveness.end[value])):
+        row = flow.row[value]
+        addresses[value] = address_of_set.setdefault(alias_set[value], value)
+        if value not in arrays or analysis.program.opcode[row] == "parameter":
+            continue
+        if row not in ending:
+            ending[row] = _ending_operands(analysis, row, start[value])
+        for number, slot, operand in ending[row]:
+            if operand not in arrays or operand in reused or space[operand] != space[value]:
                 continue
             # XLA's heap leaves values alone that must alias others. In VMEM a TPU looks at the
             # operand itself, elsewhere at the instruction that defines its value.
-            is_defined = flow.defined_at[operand_value] == operand_slot
-            is_plain = is_defined and is_unaliased and self._is_unaliased(operand_value)
-            is_in_vmem = self._sharing.platform == TPU and space[value] == _VMEM
-            if (is_plain or is_in_vmem) and self._sharing.can_share(
-                row, number, operand_slot, slot
+            is_defined = flow.defined_at[operand] == slot
+            is_unaliased = n_values[alias_set[value]] == n_values[alias_set[operand]] == 1
+            is_in_vmem = sharing.platform == TPU and space[value] == _VMEM
+            if ((is_defined and is_unaliased) or is_in_vmem) and sharing.can_share(
+                row, number, slot, flow.defined_at[value]
             ):
-                return operand_value
-        return NONE
-
-    def _is_unaliased(self, value: int) -> bool:
-        """Whether a value is the only one of its alias set."""
-        return len(self._sets[self._analysis.liveness.alias_set[value]].values) == 1
-
-    def _ending_operands(self, row: int, time: int) -> list[tuple[int, int, int]]:
-        """The temp arrays among the operands that end at a time, each once.
-
-        Returns the operand's number, slot and value.
-        """
-        flow, end = self._analysis.flow, self._analysis.liveness.end
-        ending: dict[int, tuple[int, int, int]] = {}
-        for number, operand in enumerate(self._analysis.program.operands[row]):
-            slot = flow.slots.start[operand]
-            value = flow.value[slot]
-            if value in self._arrays and end[value] == time:
-                ending.setdefault(slot, (number, slot, value))
-        return list(ending.values())
+                reused.add(operand)
+                addresses[value] = addresses.get(operand, operand)
+                # The values of a set follow its first one.
+                if address_of_set[alias_set[value]] == value:
+                    address_of_set[alias_set[value]] = addresses[value]
+                break
+    return addresses
 
 
-def _resolve_pointers(pointer: list[int]) -> list[int]:
-    """The end of the chain of pointers from each number; for a cycle, one of its members."""
-    resolved = list(pointer)
-    for value in range(len(pointer)):
-        path: list[int] = []
-        end = value
-        while resolved[end] != end and len(path) <= len(pointer):
-            path.append(end)
-            end = resolved[end]
-        for other in path:
-            resolved[other] = end
-    return resolved
+def _ending_operands(analysis: Analysis, row: int, time: int) -> list[tuple[int, int, int]]:
+    """The operands whose value ends at a time, each once: its number, slot and value."""
+    flow, end = analysis.flow, analysis.liveness.end
+    ending: dict[int, tuple[int, int, int]] = {}
+    for number, operand in enumerate(analysis.program.operands[row]):
+        slot = flow.slots.start[operand]
+        value = flow.value[slot]
+        if value != NONE and end[value] == time:
+            ending.setdefault(slot, (number, slot, value))
+    return list(ending.values())
 
 
 def with_heap_ends(analysis: Analysis, platform: str) -> Analysis:
@@ -134,16 +97,16 @@ def with_heap_ends(analysis: Analysis, platform: str) -> Analysis:
     return replace(analysis, liveness=replace(analysis.liveness, end=ends))
 
 
-def _temp_offsets(first_values: dict[int, int], sizes: ValueSizes) -> dict[int, int]:
+def _temp_offsets(addresses: Mapping[int, int], sizes: ValueSizes) -> dict[int, int]:
     """By temp value, the offset of its address: addresses follow each other within a space.
 
     Args:
-        first_values: by temp value, the first of the values at its address.
+        addresses: as `_find_addresses` returns them.
     """
     # Values that share an address may be in two spaces: then it is an address of each.
     largest: dict[tuple[int, int], int] = {}
-    for value, first in first_values.items():
-        address = (sizes.memory_space[value], first)
+    for value, number in addresses.items():
+        address = (sizes.memory_space[value], number)
         largest[address] = max(largest.get(address, 0), sizes.size_bytes[value])
     offset_of_address: dict[tuple[int, int], int] = {}
     next_offset: defaultdict[int, int] = defaultdict(int)
@@ -151,8 +114,8 @@ def _temp_offsets(first_values: dict[int, int], sizes: ValueSizes) -> dict[int, 
         offset_of_address[address] = next_offset[address[0]]
         next_offset[address[0]] += largest[address]
     return {
-        value: offset_of_address[sizes.memory_space[value], first]
-        for value, first in first_values.items()
+        value: offset_of_address[sizes.memory_space[value], number]
+        for value, number in addresses.items()
     }
 
 
@@ -168,8 +131,8 @@ def estimate_assignment(analysis: Analysis, platform: str) -> BufferAssignment:
     program, flow = analysis.program, analysis.flow
     sizes, sharing = value_sizes(flow, platform), Sharing(analysis, platform)
     sets = place_values(analysis, sizes, sharing)
-    first_values = _AddressSharing(analysis, sizes, sets, sharing).first_values()
-    offsets = _temp_offsets(first_values, sizes)
+    temps = sorted(v for s in sets.values() if s.kind is Kind.TEMP for v in s.values)
+    offsets = _temp_offsets(_find_addresses(analysis, sizes, sharing, temps), sizes)
     temp_bytes: dict[int, int] = {}
     for value, offset in offsets.items():
         space, end = sizes.memory_space[value], offset + sizes.size_bytes[value]

@@ -6,6 +6,7 @@ they are free. The remaining ones are temp.
 """
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -263,10 +264,7 @@ class _Search:
         self._opened: dict[int, _Allocation] = {}
         self._gaps: dict[int, _Gaps] = {}
         self._allocation_of_value: dict[int, _Allocation] = {}
-        self._copied = _copied_values(analysis)
-        self._copies: dict[int, list[int]] = {}
-        for copy, value in self._copied.items():
-            self._copies.setdefault(value, []).append(copy)
+        self._copies = _copies(analysis)
         self._end_slot = _end_slots(analysis)
         self._steps = 0
         self._max_steps = _MIN_STEPS + _STEPS_PER_VALUE * len(analysis.flow)
@@ -358,7 +356,7 @@ class _Search:
 
     def _copies_within(self, allocation: _Allocation, value: int) -> bool:
         """Whether an allocation has a value that this one copies, or a copy of it."""
-        related = [*self._copies.get(value, ()), self._copied.get(value, NONE)]
+        related = self._copies.get(value, ())
         return any(self._allocation_of_value.get(other) is allocation for other in related)
 
     def _can_reuse(self, ended: int, value: int) -> bool:
@@ -374,14 +372,16 @@ class _Search:
         return self._sharing.can_share(row, number, slot, flow.defined_at[value])
 
 
-def _copied_values(analysis: Analysis) -> dict[int, int]:
-    """The value that each copy reads, by the value that the copy defines."""
+def _copies(analysis: Analysis) -> dict[int, list[int]]:
+    """By value, the value that it copies, and its copies."""
     program, flow = analysis.program, analysis.flow
-    return {
-        value: flow.value_of(program.operand(row, 0))
-        for value, row in enumerate(flow.row)
-        if program.opcode[row] == "copy"
-    }
+    copies: defaultdict[int, list[int]] = defaultdict(list)
+    for value, row in enumerate(flow.row):
+        if program.opcode[row] == "copy":
+            source = flow.value_of(program.operand(row, 0))
+            copies[value].append(source)
+            copies[source].append(value)
+    return copies
 
 
 def _end_slots(analysis: Analysis) -> list[int]:
