@@ -63,7 +63,10 @@ def complete(
         return parts, analysis, None
     if parts.assignment is not None:
         matches = match_values(analysis, parts.assignment.values)
-        if n_lost := _count_unassigned(analysis, matches):
+        start = analysis.liveness.start
+        n_live = len(start) - start.count(NONE)
+        n_matched = sum(value != NONE and start[value] != NONE for value in matches)
+        if (n_lost := n_live - n_matched) > 0:
             reason = f"{n_lost} values of the HLO text are not in BufferAssignment"
             return parts, analysis, reason
         return _add_derived(parts, parts.assignment, analysis, matches), analysis, None
@@ -128,13 +131,6 @@ def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[in
                     match = NONE
         matches.append(match)
     return matches
-
-
-def _count_unassigned(analysis: Analysis, matches: Iterable[int]) -> int:
-    """The number of values of the text that have a live range and no allocation."""
-    start = analysis.liveness.start
-    n_live = len(start) - start.count(NONE)
-    return max(n_live - sum(value != NONE and start[value] != NONE for value in matches), 0)
 
 
 def _add_derived(

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from .opcodes import ELEMENTWISE
 from .order_buffers import Buffers, Resident
+from .post_order import post_order
 from .program import NONE, Program
 
 # XLA's scheduler does not count these, which define no buffer of their own.
@@ -302,7 +303,7 @@ class ComputationOrder:
         extra_users, total_bytes = [0] * count, [0] * count
         counted_bytes = 0
         # Sums are capped at the bytes counted before, in the order of operands as written.
-        for node in self._post_order([*ends, root], self._followed):
+        for node in post_order([*ends, root], self._followed):
             if program.opcode[rows[node]] in _NOT_COUNTED:
                 continue
             size = self._defined_bytes[rows[node]]
@@ -316,27 +317,7 @@ class ComputationOrder:
             return -extra_users[node], -total_bytes[node], program.names[rows[node]]
 
         in_turn = [sorted(nodes, key=priority) for nodes in self._followed]
-        return self._post_order([*ends, root], in_turn)
-
-    def _post_order(self, ends: Iterable[Node], operands: Sequence[Sequence[Node]]) -> list[Node]:
-        """The nodes in post order: each after its operands, the first operand first."""
-        order: list[Node] = []
-        is_done = [False] * len(self.rows)
-        for end in ends:
-            stack = [(end, False)]
-            while stack:
-                node, is_open = stack.pop()
-                if is_done[node]:
-                    continue
-                if is_open:
-                    is_done[node] = True
-                    order.append(node)
-                    continue
-                stack.append((node, True))
-                stack += [
-                    (other, False) for other in reversed(operands[node]) if not is_done[other]
-                ]
-        return order
+        return post_order([*ends, root], in_turn)
 
     def _greedy(
         self, before: Sequence[Sequence[Node]], after: Sequence[Sequence[Node]]

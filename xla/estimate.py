@@ -182,9 +182,8 @@ def _fixed_allocation(
     """The allocation that is made for a set, which may be for an argument of the program."""
     program, flow = analysis.program, analysis.flow
     allocation = _allocation(index, space, alias_set.size_bytes, alias_set.kind)
-    allocation = allocation._replace(
-        maybe_live_out=alias_set.is_live_out and alias_set.kind is not Kind.CONSTANT
-    )
+    is_live_out = alias_set.is_live_out and alias_set.kind is not Kind.CONSTANT
+    allocation = allocation._replace(maybe_live_out=is_live_out)
     for value in alias_set.values:
         row, slot = flow.row[value], flow.defined_at[value]
         if program.opcode[row] == "parameter" and program.is_in_entry(row):

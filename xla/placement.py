@@ -7,7 +7,7 @@ they are free. The remaining ones are temp.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, pairwise
@@ -15,7 +15,8 @@ from typing import Final
 
 from .analysis import Analysis
 from .errors import DumpError
-from .program import NONE, Program
+from .post_order import post_order
+from .program import NONE
 from .schedule import last_times
 from .sharing import Sharing
 from .sizes import TPU, ValueSizes
@@ -157,7 +158,8 @@ def _sets_that_never_reuse(analysis: Analysis, platform: str) -> set[int]:
 def _in_order(analysis: Analysis, sets: dict[int, AliasSet]) -> list[AliasSet]:
     """The sets that may share an allocation, in the order in which XLA places them.
 
-    The largest first, then those that are live-out, then by the post order of the instructions.
+    The largest first, then those that are live-out, then by the post order of the instructions,
+    where a computation precedes those that it calls: text order backwards.
     """
     largest: dict[int, int] = {}
     for alias_set in sets.values():
@@ -165,41 +167,17 @@ def _in_order(analysis: Analysis, sets: dict[int, AliasSet]) -> list[AliasSet]:
             space = alias_set.memory_space
             largest[space] = max(largest.get(space, 0), alias_set.size_bytes)
     candidates = [s for s in sets.values() if s.size_bytes <= largest.get(s.memory_space, NONE)]
-    row = analysis.flow.row
-    computations = {analysis.program.computation[defining] for defining in row}
-    rank = post_order_ranks(analysis.program, computations)
+    program, row = analysis.program, analysis.flow.row
+    is_read = set(chain.from_iterable(program.operands))
+    computations = reversed(range(len(program.computation_names)))
+    ends = (r for c in computations for r in program.rows_of(c) if r not in is_read)
+    rank = {row: rank for rank, row in enumerate(post_order(ends, program.operands))}
 
     def key(alias_set: AliasSet) -> tuple[int, bool, int]:
         first = min(rank[row[value]] for value in alias_set.values)
         return -alias_set.size_bytes, not alias_set.is_live_out, first
 
     return sorted(candidates, key=key)
-
-
-def post_order_ranks(program: Program, computations: Collection[int]) -> dict[int, int]:
-    """By row of some computations, its rank in post order: after its operands, the first one first.
-
-    A computation precedes those that it calls: text order backwards. The depth-first search starts
-    at every instruction that nothing reads, in text order.
-    """
-    is_read = [False] * len(program)
-    for operands in program.operands:
-        for operand in operands:
-            is_read[operand] = True
-    rank: dict[int, int] = {}
-    for computation in sorted(computations, reverse=True):
-        visited: set[int] = set()
-        for root in program.rows_of(computation):
-            stack = [] if is_read[root] else [root]
-            while stack:
-                row = stack[-1]
-                if row not in visited:
-                    visited.add(row)
-                    stack.extend(o for o in reversed(program.operands[row]) if o not in visited)
-                else:
-                    stack.pop()
-                    rank.setdefault(row, len(rank))
-    return rank
 
 
 class _Allocation:
