@@ -145,9 +145,9 @@ def follow(
     for buffer in followed:
         if buffer.name is not None and rows:
             buffer.events.append((rows[-1].step, Event("program", buffer.name, None, True)))
-    # The rows are in descending order: each is followed by the one before it.
-    for index, (later, earlier) in enumerate(pairwise(counts)):
-        rows[index] = rows[index]._replace(changes=counted_changes(earlier, later))
+    # The rows are in descending order of steps.
+    for index, (after_pass, before_pass) in enumerate(pairwise(counts)):
+        rows[index] = rows[index]._replace(changes=counted_changes(before_pass, after_pass))
     return rows[::-1], [buffer.events[::-1] for buffer in followed], unread[::-1]
 
 

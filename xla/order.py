@@ -153,11 +153,12 @@ class Ordering:
         """
         computation = self._program.computation
         lifted = {row: row for row in rows if computation[row] in self._depth}
-        while len(homes := {computation[own] for own in lifted.values()}) > 1:
+        while len(homes := {computation[call] for call in lifted.values()}) > 1:
             deepest = max(homes, key=self._depth.__getitem__)
-            call = self._caller[deepest]
+            caller = self._caller[deepest]
             lifted = {
-                row: call if computation[own] == deepest else own for row, own in lifted.items()
+                row: caller if computation[call] == deepest else call
+                for row, call in lifted.items()
             }
         return next(iter(homes), NONE), lifted
 
