@@ -108,7 +108,8 @@ class _ModuleBuilder:
         self.attribution = derivation.attribution
         self.ids = number_instructions(parts)
         self.values = merge_values(parts)
-        self.live_ranges, unmatched = match_live_ranges(parts)
+        dumped = parts.live_ranges.ranges if parts.live_ranges is not None else ()
+        self.live_ranges, unmatched = match_live_ranges(dumped, self.values)
         self.ranges = {
             value_id: (row.start_time, row.end_time) for value_id, row in self.live_ranges.items()
         }
@@ -213,7 +214,7 @@ class _ModuleBuilder:
             or any(part is None or part.origin != "dumped" for part in dumped)
         ):
             return None
-        return difference(parts, analysis)
+        return difference(parts, analysis, self.values, self.indices)
 
     def _add_instructions(self) -> None:
         """The rows of `instructions`: one for each name in any part of the dump."""

@@ -1,10 +1,12 @@
 """Contradictions between the parts of a dump, and between them and its HLO text."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
-from .analysis import Analysis, Liveness
+from .analysis import Analysis
+from .complete import derive_positions_and_uses, derive_ranges
 from .parts import (
     BUFFER_ASSIGNMENT,
     LIVE_RANGE,
@@ -14,6 +16,8 @@ from .parts import (
     LiveRange,
     LiveRanges,
     Parts,
+    Position,
+    Use,
     UsedValues,
 )
 from .program import NONE, Program
@@ -28,24 +32,22 @@ class Contradiction(NamedTuple):
     message: str
 
 
-def match_live_ranges(parts: Parts) -> tuple[dict[int, LiveRange], list[LiveRange]]:
+def match_live_ranges(
+    live_ranges: Iterable[LiveRange], values: Iterable[AssignedValue]
+) -> tuple[dict[int, LiveRange], list[LiveRange]]:
     """The live ranges by value_id, in ascending order, and the live ranges without a value.
 
     XLA prints no value ids there: the instruction and the shape index identify the value.
+
+    Args:
+        values: in ascending order of value_id.
     """
-    if parts.live_ranges is None:
-        return {}, []
     value_ids: dict[tuple[str, str], int] = {}
-    assigned = parts.assignment.values if parts.assignment is not None else []
-    used = parts.used_values.values if parts.used_values is not None else []
-    assigned_ids = {value.value_id for value in assigned}
-    others = (value for value in used if value.value_id not in assigned_ids)
-    for value in (*assigned, *others):
-        key = value.instruction, value.shape_index
-        value_ids[key] = min(value.value_id, value_ids.get(key, value.value_id))
+    for value in values:
+        value_ids.setdefault((value.instruction, value.shape_index), value.value_id)
     matched: dict[int, LiveRange] = {}
     unmatched: list[LiveRange] = []
-    for live_range in parts.live_ranges.ranges:
+    for live_range in live_ranges:
         value_id = value_ids.get((live_range.instruction, live_range.shape_index))
         if value_id is None:
             unmatched.append(live_range)
@@ -97,18 +99,15 @@ def _differing_values(assignment: BufferAssignment, used: UsedValues) -> list[st
         messages.append(f"{missing} values of BufferAssignment are not in Used values")
     if extra:
         messages.append(f"{extra} values of Used values are not in BufferAssignment")
+    identity = attrgetter("instruction", "shape_index", "memory_space")
     differing = sum(
-        _identity(value) != _identity(used_by_id[value.value_id])
+        identity(value) != identity(used_by_id[value.value_id])
         for value in assignment.values
         if value.value_id in used_by_id
     )
     if differing:
         messages.append(f"{differing} values have another name or space than in BufferAssignment")
     return messages
-
-
-def _identity(value: AssignedValue) -> tuple[str, str, int]:
-    return value.instruction, value.shape_index, value.memory_space
 
 
 def _oversized_values(assignment: BufferAssignment) -> list[str]:
@@ -219,10 +218,10 @@ def _value_disagreements(program: Program, values: Iterable[AssignedValue]) -> l
         row = program.row_of.get(value.instruction, NONE)
         if reshaped is None and row != NONE and value.shape_index == "{}":
             shape = program.shape[row]
-            # Some writers of texts leave out the comments `/*index=5*/` in tuples.
-            if value.shape not in (None, shape) and _without_numbers(
-                value.shape
-            ) != _without_numbers(shape):
+            # Some writers of texts leave out the comments that number a tuple's elements.
+            if value.shape not in (None, shape) and _ELEMENT_NUMBER.sub(
+                "", value.shape
+            ) != _ELEMENT_NUMBER.sub("", shape):
                 reshaped = f"value {value.value_id} has not the shape of its instruction"
         if (
             small is None
@@ -237,90 +236,44 @@ def _value_disagreements(program: Program, values: Iterable[AssignedValue]) -> l
     return [message for message in (reshaped, small) if message is not None]
 
 
-def _without_numbers(shape: str) -> str:
-    """A shape without the comments that number a tuple's elements."""
-    return _ELEMENT_NUMBER.sub("", shape)
-
-
-def difference(parts: Parts, analysis: Analysis) -> str | None:
+def difference(
+    parts: Parts, analysis: Analysis, values: Sequence[AssignedValue], matches: Sequence[int]
+) -> str | None:
     """The first live range, position or use that the dump and the HLO text do not share.
 
-    None if all agree, or a part is missing.
+    None if all agree, or a part is missing. The dump may lack the live ranges of constants. A live
+    range without a value is a contradiction of its own.
+
+    Args:
+        values, matches: as `match_values` takes and returns them.
     """
-    assignment, dumped, used = parts.assignment, parts.live_ranges, parts.used_values
-    if assignment is None or dumped is None or used is None:
+    if parts.live_ranges is None or parts.used_values is None:
         return None
-    program, flow = analysis.program, analysis.flow
-    index_texts = flow.slots.index_texts()
-    by_name = {
-        (value.instruction, value.shape_index): value.value_id
-        for value in (*used.values, *assignment.values)
-    }
-    definitions = [
-        (program.names[row], index_texts[slot])
-        for row, slot in zip(flow.row, flow.defined_at, strict=True)
-    ]
-    value_ids = [by_name.get(definition, NONE) for definition in definitions]
-    positions = [(value_id, name, index) for value_id, _, name, index in used.positions]
-    uses = [(value_id, name, number, index) for value_id, _, name, number, index in used.uses]
-    return (
-        _range_difference(dumped, by_name, definitions, analysis.liveness)
-        or _row_difference("position", positions, _positions(analysis, value_ids, index_texts))
-        or _row_difference("use", uses, _uses(analysis, value_ids, index_texts))
-    )
-
-
-def _range_difference(
-    dumped: LiveRanges,
-    value_ids: Mapping[tuple[str, str], int],
-    definitions: Sequence[tuple[str, str]],
-    liveness: Liveness,
-) -> str | None:
-    """The first dumped live range of a value that is not the value's by the HLO text.
-
-    The dump may lack the live ranges of constants. A live range without a value is a
-    contradiction of its own.
-    """
-    times = dict(zip(definitions, zip(liveness.start, liveness.end, strict=True), strict=True))
-    for name, index, start, end in dumped.ranges:
-        if (name, index) in value_ids and times.get((name, index)) != (start, end):
+    names = {(value.instruction, value.shape_index) for value in values}
+    derived_ranges = {row[:2]: row for row in derive_ranges(analysis, values, matches)}
+    for row in parts.live_ranges.ranges:
+        if row[:2] in names and derived_ranges.get(row[:2]) != row:
+            name, index, start, end = row
             return (
                 f"{name}{index} lives from {start} to {end} in the dump, otherwise by the HLO text"
             )
-    return None
-
-
-def _positions(
-    analysis: Analysis, value_ids: Sequence[int], index_texts: Sequence[str]
-) -> Iterator[tuple[int, str, str]]:
-    """The positions of the values that have an id: value_id, instruction, shape index."""
-    names, rows = analysis.program.names, analysis.flow.slots.row
-    for slot, value in enumerate(analysis.flow.value):
-        if value != NONE and value_ids[value] != NONE:
-            yield value_ids[value], names[rows[slot]], index_texts[slot]
-
-
-def _uses(
-    analysis: Analysis, value_ids: Sequence[int], index_texts: Sequence[str]
-) -> Iterator[tuple[int, str, int, str]]:
-    """The uses of the values that have an id: value_id, user, operand number, shape index."""
-    names, flow = analysis.program.names, analysis.flow
-    for value, row, number, slot in zip(
-        flow.use_value, flow.use_row, flow.use_operand, flow.use_slot, strict=True
-    ):
-        if value_ids[value] != NONE:
-            yield value_ids[value], names[row], number, index_texts[slot]
+    positions, uses = derive_positions_and_uses(analysis, values, matches)
+    return _row_difference("position", parts.used_values.positions, positions) or _row_difference(
+        "use", parts.used_values.uses, uses
+    )
 
 
 def _row_difference(
-    kind: str, dumped: Iterable[tuple[object, ...]], derived: Iterable[tuple[object, ...]]
+    kind: str, dumped: Sequence[Position | Use], derived: Sequence[Position | Use]
 ) -> str | None:
-    """The first row, value_id and instruction first, that is on one side only.
+    """The first row that is on one side only, without its index among those of its value.
 
     The text does not determine the order in which XLA lists the rows.
     """
     # A dict keeps the order of its keys, a set does not.
-    dumped_rows, derived_rows = dict.fromkeys(dumped), dict.fromkeys(derived)
+    dumped_rows, derived_rows = (
+        dict.fromkeys((row[0], *row[2:]) for row in rows) for rows in (dumped, derived)
+    )
     if dumped_rows.keys() == derived_rows.keys():
         return None
     for rows, others, phrase in (

@@ -127,68 +127,38 @@ def follow(
             for buffer in followed:
                 buffer.name = buffer.name if buffer.name in program.row_of else None
         else:
-            _step_back(followed, after, rows[-1].step, program)
-        fingerprint = digest(program)
-        is_same = bool(rows) and (rows[-1].digest, rows[-1].instructions) == (
-            fingerprint,
+            removed = _Removed(program, after)
+            for buffer in followed:
+                _step_back(buffer, rows[-1].step, after, program, removed)
+        row = PassRow(
+            text.step,
+            text.pipeline,
+            text.compiler_pass,
             len(program),
+            estimated_peak(program),
+            digest(program),
+            size,
         )
-        rows.append(
-            PassRow(
-                text.step,
-                text.pipeline,
-                text.compiler_pass,
-                len(program),
-                rows[-1].estimated_peak_bytes if is_same else estimated_peak(program),
-                fingerprint,
-                size,
-            )
-        )
+        rows.append(row)
         counts.append(Counter(program.opcode))
         after = program
     for buffer in followed:
         if buffer.name is not None and rows:
             buffer.events.append((rows[-1].step, Event("program", buffer.name, None, True)))
-    return (
-        _with_changes(rows[::-1], counts[::-1]),
-        [buffer.events[::-1] for buffer in followed],
-        unread[::-1],
-    )
-
-
-def _with_changes(rows: list[PassRow], counts: list[Counter[str]]) -> list[PassRow]:
-    """The rows with the changes of the opcode counts since the row before."""
-    changes = [None, *(counted_changes(before, after) for before, after in pairwise(counts))]
-    return [row._replace(changes=change) for row, change in zip(rows, changes, strict=False)]
+    # The rows are in descending order of steps.
+    for index, (after_pass, before_pass) in enumerate(pairwise(counts)):
+        rows[index] = rows[index]._replace(changes=counted_changes(before_pass, after_pass))
+    return rows[::-1], [buffer.events[::-1] for buffer in followed], unread[::-1]
 
 
 def _step_back(
-    buffers: Iterable[_Buffer], after: PassProgram, step: int, before: PassProgram
-) -> None:
-    """Follow all buffers back over one pass."""
-    removed = _Removed(before, after)
-    for buffer in buffers:
-        if buffer.name is None:
-            continue
-        row, row_before = after.row_of.get(buffer.name), before.row_of.get(buffer.name)
-        if row is None:
-            buffer.name = None
-        # Most instructions keep their name, opcode and shape.
-        elif (
-            row_before is None
-            or before.shape[row_before] != after.shape[row]
-            or before.opcode[row_before] != after.opcode[row]
-        ):
-            _add_events(buffer, step, after, before, removed)
-
-
-def _add_events(
     buffer: _Buffer, step: int, after: PassProgram, before: PassProgram, removed: "_Removed"
 ) -> None:
-    """Add the events of one pass to a buffer: several for a copy of a new instruction."""
+    """Follow a buffer back over one pass, with several events for a copy of a new instruction."""
     for _ in range(_MAX_STEPS):
-        row = None if buffer.name is None else after.row_of.get(buffer.name)
-        event = None if row is None else _event_of(after, row, before, removed)
+        if buffer.name is None:
+            return
+        event = _event_of(after, after.row_of[buffer.name], before, removed)
         if event is None:
             return
         buffer.name = event.before

@@ -11,7 +11,8 @@ from typing import Final
 
 from .analysis import Analysis
 from .errors import DumpError
-from .estimate import Estimate, estimate_memory, estimated_assignment, estimated_peaks
+from .estimate import estimate_assignment, with_heap_ends
+from .figures import memory_figures
 from .list_schedule import list_schedule
 from .occupancy import sum_changes
 from .parts import (
@@ -62,37 +63,49 @@ def complete(
         return parts, analysis, None
     if parts.assignment is not None:
         matches = match_values(analysis, parts.assignment.values)
-        if n_lost := _count_unassigned(analysis, matches):
+        start = analysis.liveness.start
+        n_live = len(start) - start.count(NONE)
+        n_matched = sum(value != NONE and start[value] != NONE for value in matches)
+        if (n_lost := n_live - n_matched) > 0:
             reason = f"{n_lost} values of the HLO text are not in BufferAssignment"
             return parts, analysis, reason
         return _add_derived(parts, parts.assignment, analysis, matches), analysis, None
+    platform = platform or platform_of(program)
     try:
-        estimate = estimate_memory(analysis, platform or platform_of(program))
-        peak_high: dict[int, int] = {}
+        assignment = estimate_assignment(analysis, platform)
         if not program.header.is_scheduled:
-            analysis, estimate, peak_high = _choose_order(analysis, estimate)
+            analysis, assignment = _choose_order(analysis, assignment, platform)
     except DumpError as error:
         return parts, analysis, str(error)
-    assignment = replace(estimated_assignment(analysis, estimate), peak_high=peak_high)
-    heap = replace(analysis, liveness=replace(analysis.liveness, end=estimate.heap_end))
+    heap = with_heap_ends(analysis, platform)
     matches = [value.value_id for value in assignment.values]
     return _add_derived(parts, assignment, heap, matches), analysis, None
 
 
 def _choose_order(
-    analysis: Analysis, estimate: Estimate
-) -> tuple[Analysis, Estimate, dict[int, int]]:
+    analysis: Analysis, assignment: BufferAssignment, platform: str
+) -> tuple[Analysis, BufferAssignment]:
     """The better of two orders of a text without a schedule: text order and a list schedule.
 
     The better one has the lower peak in the main memory, the one of all spaces that XLA's
-    schedulers look at. Returns its analysis and estimate, and by space the peak in the worse order.
+    schedulers look at. The assignment has the peaks in the worse order, too.
     """
-    other = list_schedule(analysis, estimate.sizes)
-    other_estimate = estimate_memory(other, estimate.platform)
-    low, high = estimated_peaks(analysis, estimate), estimated_peaks(other, other_estimate)
+    other = list_schedule(analysis, platform)
+    other_assignment = estimate_assignment(other, platform)
+    low = _peaks(analysis, assignment, platform)
+    high = _peaks(other, other_assignment, platform)
     if high.get(0, 0) < low.get(0, 0):
-        analysis, estimate, low, high = other, other_estimate, high, low
-    return analysis, estimate, {space: max(low[space], high.get(space, 0)) for space in low}
+        analysis, assignment, low, high = other, other_assignment, high, low
+    peak_high = {space: max(low[space], high.get(space, 0)) for space in low}
+    return analysis, replace(assignment, peak_high=peak_high)
+
+
+def _peaks(analysis: Analysis, assignment: BufferAssignment, platform: str) -> dict[int, int]:
+    """The peak of each memory space in bytes, of an estimate."""
+    liveness = with_heap_ends(analysis, platform).liveness
+    ranges = dict(enumerate(zip(liveness.start, liveness.end, strict=True)))
+    figures = memory_figures(assignment, (), ranges, analysis.schedule.order, is_complete=True)
+    return {row.memory_space: row.peak_bytes or 0 for row in figures.spaces}
 
 
 def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[int]:
@@ -120,13 +133,6 @@ def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[in
     return matches
 
 
-def _count_unassigned(analysis: Analysis, matches: Iterable[int]) -> int:
-    """The number of values of the text that have a live range and no allocation."""
-    start = analysis.liveness.start
-    n_live = len(start) - start.count(NONE)
-    return max(n_live - sum(value != NONE and start[value] != NONE for value in matches), 0)
-
-
 def _add_derived(
     parts: Parts, assignment: BufferAssignment, analysis: Analysis, matches: Sequence[int]
 ) -> Parts:
@@ -136,62 +142,64 @@ def _add_derived(
         matches: as `match_values` returns them.
     """
     parts = replace(parts, assignment=assignment)
+    values = assignment.values
+    # XLA reported no total and no peak of values that are not its own.
+    is_dumped = assignment.origin == "dumped"
     if parts.live_ranges is None:
-        parts.live_ranges = _derive_live_ranges(assignment, analysis, matches)
+        schedule = [analysis.program.names[row] for row in analysis.schedule.order]
+        ranges = derive_ranges(analysis, values, matches)
+        peak_time, peak = reported_peak(analysis) if is_dumped else (None, [])
+        parts.live_ranges = LiveRanges(schedule, ranges, peak_time, peak, origin="derived")
     if parts.used_values is None:
-        parts.used_values = _derive_used_values(assignment, analysis, matches)
+        total = sum(allocation.size_bytes for allocation in assignment.allocations)
+        rows = derive_positions_and_uses(analysis, values, matches)
+        parts.used_values = UsedValues(
+            total if is_dumped else None, values, *rows, origin="derived"
+        )
     return parts
 
 
-def _derive_live_ranges(
-    assignment: BufferAssignment, analysis: Analysis, matches: Sequence[int]
-) -> LiveRanges:
-    """The schedule and the live ranges of the assigned values, in the assignment's order."""
+def derive_ranges(
+    analysis: Analysis, values: Iterable[AssignedValue], matches: Iterable[int]
+) -> list[LiveRange]:
+    """The live ranges of the values, in their order."""
     start, end = analysis.liveness.start, analysis.liveness.end
-    ranges = [
+    return [
         LiveRange(value.instruction, value.shape_index, start[match], end[match])
-        for value, match in zip(assignment.values, matches, strict=True)
+        for value, match in zip(values, matches, strict=True)
         if match != NONE and start[match] != NONE
     ]
-    schedule = [analysis.program.names[row] for row in analysis.schedule.order]
-    # XLA reported no peak of values that are not its own.
-    is_dumped = assignment.origin == "dumped"
-    peak_time, peak = reported_peak(analysis) if is_dumped else (None, [])
-    return LiveRanges(schedule, ranges, peak_time, peak, origin="derived")
 
 
-def _derive_used_values(
-    assignment: BufferAssignment, analysis: Analysis, matches: Sequence[int]
-) -> UsedValues:
-    """The positions and uses of the assigned values, by their ids; values are in text order."""
+def derive_positions_and_uses(
+    analysis: Analysis, values: Iterable[AssignedValue], matches: Iterable[int]
+) -> tuple[list[Position], list[Use]]:
+    """The positions and uses of the values, by their ids; values are in text order."""
     names, flow = analysis.program.names, analysis.flow
     value_ids = [NONE] * len(flow)
-    for assigned, match in zip(assignment.values, matches, strict=True):
+    for value, match in zip(values, matches, strict=True):
         if match != NONE:
-            value_ids[match] = assigned.value_id
+            value_ids[match] = value.value_id
     slots_by_value: list[list[int]] = [[slot] for slot in flow.defined_at]
-    for slot, value in enumerate(flow.value):
-        if value != NONE and slot != flow.defined_at[value]:
-            slots_by_value[value].append(slot)
+    for slot, index in enumerate(flow.value):
+        if index != NONE and slot != flow.defined_at[index]:
+            slots_by_value[index].append(slot)
     uses_by_value: list[list[int]] = [[] for _ in value_ids]
-    for use, value in enumerate(flow.use_value):
-        uses_by_value[value].append(use)
+    for use, index in enumerate(flow.use_value):
+        uses_by_value[index].append(use)
     index_texts = flow.slots.index_texts()
     positions: list[Position] = []
     uses: list[Use] = []
-    for value, value_id in enumerate(value_ids):
+    for index, value_id in enumerate(value_ids):
         if value_id == NONE:
             continue
-        for index, slot in enumerate(slots_by_value[value]):
+        for number, slot in enumerate(slots_by_value[index]):
             name = names[flow.slots.row[slot]]
-            positions.append(Position(value_id, index, name, index_texts[slot]))
-        for index, use in enumerate(uses_by_value[value]):
+            positions.append(Position(value_id, number, name, index_texts[slot]))
+        for number, use in enumerate(uses_by_value[index]):
             name, text = names[flow.use_row[use]], index_texts[flow.use_slot[use]]
-            uses.append(Use(value_id, index, name, flow.use_operand[use], text))
-    total = sum(allocation.size_bytes for allocation in assignment.allocations)
-    # XLA prints the sum of all allocations.
-    total_bytes = total if assignment.origin == "dumped" else None
-    return UsedValues(total_bytes, assignment.values, positions, uses, origin="derived")
+            uses.append(Use(value_id, number, name, flow.use_operand[use], text))
+    return positions, uses
 
 
 def reported_peak(analysis: Analysis) -> tuple[int | None, list[PeakValue]]:

@@ -2,49 +2,20 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
 
 from .opcodes import ELEMENTWISE
+from .order_buffers import Buffers, Resident
+from .post_order import post_order
 from .program import NONE, Program
 
 # XLA's scheduler does not count these, which define no buffer of their own.
 _NOT_COUNTED = ("parameter", "constant")
 # A node is an instruction of the computation: its position in the current order.
 Node = int
-
-
-@dataclass(frozen=True)
-class Resident:
-    """A value in the memory of an argument or a result.
-
-    Attributes:
-        rows: the instructions that access it.
-        is_argument: whether it is live from the start.
-        is_guest: whether it only borrows the memory while neither argument nor result is in it.
-    """
-
-    allocation: int
-    size_bytes: int
-    rows: Sequence[int]
-    is_argument: bool
-    is_guest: bool
-
-
-class LocalBuffer(NamedTuple):
-    """A temp buffer whose accesses are all in one computation.
-
-    Attributes:
-        buffer: its number in the program.
-        rows: the instructions that access it, or call a computation that does.
-    """
-
-    buffer: int
-    size_bytes: int
-    rows: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -76,26 +47,28 @@ class ComputationOrder:
         self,
         program: Program,
         rows: list[int],
-        buffers: Sequence[LocalBuffer],
+        buffers: Buffers,
+        touches: Mapping[int, Iterable[int]],
         shares: Iterable[tuple[int, int, int]],
         edges: Iterable[tuple[int, int]],
         control: Iterable[tuple[int, int]],
-        defined_bytes: Sequence[int],
     ) -> None:
         """Number the nodes.
 
         Args:
-            shares: an instruction, the buffers of an operand and of the result in one place.
+            buffers: those of the program.
+            touches: by buffer that only this computation accesses, the instructions that do, or
+                that call a computation that does.
+            shares: those of `buffers` that are in this computation.
             edges: pairs of instructions of which the first runs first.
             control: XLA's own such pairs.
-            defined_bytes: by row of the program.
         """
-        self._program, self._defined_bytes = program, defined_bytes
+        self._program, self._defined_bytes = program, buffers.defined_bytes
         self.rows = rows
         self.node = {row: node for node, row in enumerate(rows)}
-        self._buffers = [buffer.buffer for buffer in buffers]
-        self._sizes = [buffer.size_bytes for buffer in buffers]
-        self._touches = [sorted(self.node[row] for row in buffer.rows) for buffer in buffers]
+        self._buffers = list(touches)
+        self._sizes = [buffers.sizes[buffer] for buffer in touches]
+        self._touches = [sorted(self.node[row] for row in touched) for touched in touches.values()]
         self._touched: list[list[int]] = [[] for _ in rows]
         for number, nodes in enumerate(self._touches):
             for node in nodes:
@@ -230,24 +203,12 @@ class ComputationOrder:
     @cached_property
     def _ancestors(self) -> list[int]:
         """By node, a bit set of itself and all nodes that must run before it."""
-        ancestors: list[int] = []
-        for node, before in enumerate(self._before):
-            bits = 1 << node
-            for other in before:
-                bits |= ancestors[other]
-            ancestors.append(bits)
-        return ancestors
+        return _reachable(self.current, self._before)
 
     @cached_property
     def _descendants(self) -> list[int]:
         """By node, a bit set of itself and all nodes that must run after it."""
-        descendants = [0] * len(self.rows)
-        for node in range(len(self.rows) - 1, -1, -1):
-            bits = 1 << node
-            for other in self._after[node]:
-                bits |= descendants[other]
-            descendants[node] = bits
-        return descendants
+        return _reachable(reversed(self.current), self._after)
 
     def bound(self, inner: Sequence[int]) -> int:
         """A lower bound of the peak in any order: the bytes that are live at a node in all orders.
@@ -287,13 +248,13 @@ class ComputationOrder:
 
         The node does not access them.
         """
-        ancestors, descendants = _reachable(node, self._before), _reachable(node, self._after)
+        before, after = self._ancestors[node], self._descendants[node]
         movable = []
         for number, touches in enumerate(self._touches):
             if not touches[0] < node < touches[-1] or node in touches:
                 continue
-            is_read_late = not ancestors.isdisjoint(touches)
-            if not is_read_late or descendants.isdisjoint(touches):
+            is_read_late = any(before >> touch & 1 for touch in touches)
+            if not is_read_late or not any(after >> touch & 1 for touch in touches):
                 reader = next(touch for touch in touches if touch > node)
                 movable.append(
                     MovableBuffer(
@@ -342,7 +303,7 @@ class ComputationOrder:
         extra_users, total_bytes = [0] * count, [0] * count
         counted_bytes = 0
         # Sums are capped at the bytes counted before, in the order of operands as written.
-        for node in self._post_order([*ends, root], self._followed):
+        for node in post_order([*ends, root], self._followed):
             if program.opcode[rows[node]] in _NOT_COUNTED:
                 continue
             size = self._defined_bytes[rows[node]]
@@ -356,27 +317,7 @@ class ComputationOrder:
             return -extra_users[node], -total_bytes[node], program.names[rows[node]]
 
         in_turn = [sorted(nodes, key=priority) for nodes in self._followed]
-        return self._post_order([*ends, root], in_turn)
-
-    def _post_order(self, ends: Iterable[Node], operands: Sequence[Sequence[Node]]) -> list[Node]:
-        """The nodes in post order: each after its operands, the first operand first."""
-        order: list[Node] = []
-        is_done = [False] * len(self.rows)
-        for end in ends:
-            stack = [(end, False)]
-            while stack:
-                node, is_open = stack.pop()
-                if is_done[node]:
-                    continue
-                if is_open:
-                    is_done[node] = True
-                    order.append(node)
-                    continue
-                stack.append((node, True))
-                stack += [
-                    (other, False) for other in reversed(operands[node]) if not is_done[other]
-                ]
-        return order
+        return post_order([*ends, root], in_turn)
 
     def _greedy(
         self, before: Sequence[Sequence[Node]], after: Sequence[Sequence[Node]]
@@ -387,16 +328,15 @@ class ComputationOrder:
         """
         pending = [len(nodes) for nodes in before]
         touches_left = [len(nodes) for nodes in self._touches]
-        is_live = [False] * len(self._touches)
-        is_ready = [False] * len(pending)
         ready_since = [0] * len(pending)
+        # By ready node; the heap also has the costs that a node had earlier.
         costs: dict[Node, int] = {}
         heap: list[tuple[int, int, Node]] = []
 
         def push(node: Node) -> None:
             cost = 0
             for buffer in self._touched[node]:
-                if not is_live[buffer]:
+                if touches_left[buffer] == len(self._touches[buffer]):
                     cost += self._sizes[buffer]
                 if touches_left[buffer] == 1:
                     cost -= self._sizes[buffer]
@@ -405,27 +345,25 @@ class ComputationOrder:
 
         for node, count in enumerate(pending):
             if not count:
-                is_ready[node] = True
                 push(node)
         order: list[Node] = []
         while heap:
             cost, _, node = heapq.heappop(heap)
-            if not is_ready[node] or costs[node] != cost:
+            if costs.get(node) != cost:
                 continue
-            is_ready[node] = False
+            del costs[node]
             order.append(node)
             changed: set[Node] = set()
             for buffer in self._touched[node]:
                 touches_left[buffer] -= 1
-                if not is_live[buffer] or touches_left[buffer] == 1:
-                    is_live[buffer] = True
-                    changed.update(other for other in self._touches[buffer] if is_ready[other])
+                if touches_left[buffer] in (1, len(self._touches[buffer]) - 1):
+                    changed.update(other for other in self._touches[buffer] if other in costs)
             for then in after[node]:
                 pending[then] -= 1
                 if not pending[then]:
-                    is_ready[then], ready_since[then] = True, len(order)
+                    ready_since[then] = len(order)
                     changed.add(then)
-            for other in sorted(changed):
+            for other in changed:
                 push(other)
         return order
 
@@ -470,11 +408,15 @@ def _inverse(order: Sequence[Node]) -> list[int]:
     return position
 
 
-def _reachable(start: Node, successors: Sequence[Sequence[Node]]) -> set[Node]:
-    """The nodes that the edges reach from `start`, including it."""
-    reached, stack = {start}, [start]
-    while stack:
-        new = [node for node in successors[stack.pop()] if node not in reached]
-        reached.update(new)
-        stack += new
-    return reached
+def _reachable(order: Iterable[Node], edges: Sequence[Sequence[Node]]) -> list[int]:
+    """By node, a bit set of itself and all nodes that the edges reach from it.
+
+    Args:
+        order: all nodes, each after those that its edges lead to.
+    """
+    reachable = [0] * len(edges)
+    for node in order:
+        reachable[node] = 1 << node
+        for other in edges[node]:
+            reachable[node] |= reachable[other]
+    return reachable

@@ -5,13 +5,13 @@ as the result starts, values that must alias share memory, and all others get an
 own. A peak needs only which values share an address, so that the offsets are not XLA's.
 """
 
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
 from .analysis import Analysis
-from .occupancy import Extent, occupied_changes
 from .parts import Allocation, AssignedValue, BufferAssignment
 from .placement import AliasSet, Kind, place_values
 from .program import NONE
@@ -23,182 +23,90 @@ from .slots import ShapeTree
 _VMEM: Final = 1
 
 
-@dataclass
-class Estimate:
-    """The memory that a program's values occupy.
+def _find_addresses(
+    analysis: Analysis, sizes: ValueSizes, sharing: Sharing, temps: Sequence[int]
+) -> dict[int, int]:
+    """By temp value, the first of the values at its address.
 
-    Attributes:
-        sets: by number, where the values of an alias set are.
-        first_value: by value, the first of the temp values at its address; itself if it is no temp.
-        heap_end: by value, the end of its live range as XLA's heap counts it.
+    In the order in which values start and end, each reuses the address of the first operand
+    that ends then and is not reused yet; otherwise that of its alias set.
     """
-
-    platform: str
-    sizes: ValueSizes
-    sets: dict[int, AliasSet]
-    first_value: list[int]
-    heap_end: list[int]
-
-    def allocated_sets(self) -> list[AliasSet]:
-        """The sets that an allocation is made for, ascending."""
-        return [s for s in self.sets.values() if s.allocation == s.number]
-
-
-def estimate_memory(analysis: Analysis, platform: str) -> Estimate:
-    """Estimate the memory of a program on cpu, gpu or tpu.
-
-    Raises DumpError for an unbounded shape.
-    """
-    sizes = value_sizes(analysis.flow, platform)
-    sharing = Sharing(analysis, platform)
-    sets = place_values(analysis, sizes, sharing)
-    first_value = _AddressSharing(analysis, sizes, sets, sharing).first_values()
-    return Estimate(platform, sizes, sets, first_value, _heap_ends(analysis, platform))
-
-
-def _temp_values(sets: dict[int, AliasSet]) -> list[int]:
-    """The values in temp memory, ascending."""
-    return sorted(value for s in sets.values() if s.kind is Kind.TEMP for value in s.values)
-
-
-class _AddressSharing:
-    """Decides which temp values share an address."""
-
-    def __init__(
-        self,
-        analysis: Analysis,
-        sizes: ValueSizes,
-        sets: dict[int, AliasSet],
-        sharing: Sharing,
-    ) -> None:
-        self._analysis, self._sizes, self._sets, self._sharing = analysis, sizes, sets, sharing
-        self._temps = _temp_values(sets)
-        flow = analysis.flow
-        self._arrays = {v for v in self._temps if flow.slots.is_leaf(flow.defined_at[v])}
-        self._candidates: dict[int, list[tuple[int, int, int]]] = {}
-
-    def first_values(self) -> list[int]:
-        """By value, the first of the temp values at its address; itself if it is no temp.
-
-        In the order in which values start and end, each reuses the address of the first operand
-        that ends then and is not reused yet; otherwise that of its alias set.
-        """
-        start, end = self._analysis.liveness.start, self._analysis.liveness.end
-        pointer = list(range(len(start)))
-        first_of_set: dict[int, int] = {}
-        for value in sorted(self._temps, key=start.__getitem__):
-            number = self._analysis.liveness.alias_set[value]
-            pointer[value] = first_of_set.setdefault(number, value)
-        reused: set[int] = set()
-        for value in sorted(self._temps, key=lambda value: (start[value], end[value])):
-            operand_value = self._operand_to_reuse(value, reused)
-            if operand_value != NONE:
-                reused.add(operand_value)
-                pointer[value] = operand_value
-        return _resolve_pointers(pointer)
-
-    def _operand_to_reuse(self, value: int, reused: set[int]) -> int:
-        """The value of the first operand that this value may be written over, or NONE."""
-        flow = self._analysis.flow
-        row, slot = flow.row[value], flow.defined_at[value]
-        if value not in self._arrays or self._analysis.program.opcode[row] == "parameter":
-            return NONE
-        if row not in self._candidates:
-            self._candidates[row] = self._ending_operands(row, self._analysis.liveness.start[value])
-        space, is_unaliased = self._sizes.memory_space, self._is_unaliased(value)
-        for number, operand_slot, operand_value in self._candidates[row]:
-            if operand_value in reused or space[operand_value] != space[value]:
+    flow, liveness = analysis.flow, analysis.liveness
+    start, alias_set, space = liveness.start, liveness.alias_set, sizes.memory_space
+    n_values = Counter(alias_set)
+    arrays = {value for value in temps if flow.slots.is_leaf(flow.defined_at[value])}
+    addresses: dict[int, int] = {}
+    address_of_set: dict[int, int] = {}
+    reused: set[int] = set()
+    ending: dict[int, list[tuple[int, int, int]]] = {}
+    for value in sorted(temps, key=lambda value: (start[value], liveness.end[value])):
+        row = flow.row[value]
+        addresses[value] = address_of_set.setdefault(alias_set[value], value)
+        if value not in arrays or analysis.program.opcode[row] == "parameter":
+            continue
+        if row not in ending:
+            ending[row] = _ending_operands(analysis, row, start[value])
+        for number, slot, operand in ending[row]:
+            if operand not in arrays or operand in reused or space[operand] != space[value]:
                 continue
             # XLA's heap leaves values alone that must alias others. In VMEM a TPU looks at the
             # operand itself, elsewhere at the instruction that defines its value.
-            is_defined = flow.defined_at[operand_value] == operand_slot
-            is_plain = is_defined and is_unaliased and self._is_unaliased(operand_value)
-            is_in_vmem = self._sharing.platform == TPU and space[value] == _VMEM
-            if (is_plain or is_in_vmem) and self._sharing.can_share(
-                row, number, operand_slot, slot
+            is_defined = flow.defined_at[operand] == slot
+            is_unaliased = n_values[alias_set[value]] == n_values[alias_set[operand]] == 1
+            is_in_vmem = sharing.platform == TPU and space[value] == _VMEM
+            if ((is_defined and is_unaliased) or is_in_vmem) and sharing.can_share(
+                row, number, slot, flow.defined_at[value]
             ):
-                return operand_value
-        return NONE
-
-    def _is_unaliased(self, value: int) -> bool:
-        """Whether a value is the only one of its alias set."""
-        return len(self._sets[self._analysis.liveness.alias_set[value]].values) == 1
-
-    def _ending_operands(self, row: int, time: int) -> list[tuple[int, int, int]]:
-        """The temp arrays among the operands that end at a time, each once.
-
-        Returns the operand's number, slot and value.
-        """
-        flow, end = self._analysis.flow, self._analysis.liveness.end
-        ending: dict[int, tuple[int, int, int]] = {}
-        for number, operand in enumerate(self._analysis.program.operands[row]):
-            slot = flow.slots.start[operand]
-            value = flow.value[slot]
-            if value in self._arrays and end[value] == time:
-                ending.setdefault(slot, (number, slot, value))
-        return list(ending.values())
+                reused.add(operand)
+                addresses[value] = addresses.get(operand, operand)
+                # The values of a set follow its first one.
+                if address_of_set[alias_set[value]] == value:
+                    address_of_set[alias_set[value]] = addresses[value]
+                break
+    return addresses
 
 
-def _resolve_pointers(pointer: list[int]) -> list[int]:
-    """The end of the chain of pointers from each number; for a cycle, one of its members."""
-    resolved = list(pointer)
-    for value in range(len(pointer)):
-        path: list[int] = []
-        end = value
-        while resolved[end] != end and len(path) <= len(pointer):
-            path.append(end)
-            end = resolved[end]
-        for other in path:
-            resolved[other] = end
-    return resolved
+def _ending_operands(analysis: Analysis, row: int, time: int) -> list[tuple[int, int, int]]:
+    """The operands whose value ends at a time, each once: its number, slot and value."""
+    flow, end = analysis.flow, analysis.liveness.end
+    ending: dict[int, tuple[int, int, int]] = {}
+    for number, operand in enumerate(analysis.program.operands[row]):
+        slot = flow.slots.start[operand]
+        value = flow.value[slot]
+        if value != NONE and end[value] == time:
+            ending.setdefault(slot, (number, slot, value))
+    return list(ending.values())
 
 
-def _heap_ends(analysis: Analysis, platform: str) -> list[int]:
-    """By value, the end of its live range as XLA's heap counts it.
+def with_heap_ends(analysis: Analysis, platform: str) -> Analysis:
+    """The analysis with the ends of live ranges as XLA's heap counts them.
 
     The operands of a TPU's ConcatBitcast are within its result, so that they end one earlier.
     """
+    if platform != TPU:
+        return analysis
+    targets, flow = analysis.program.custom_call_target, analysis.flow
     ends = list(analysis.liveness.end)
-    if platform == TPU:
-        targets, flow = analysis.program.custom_call_target, analysis.flow
-        inner = {
-            value
-            for row, value in zip(flow.use_row, flow.use_value, strict=True)
-            if targets.get(row) == "ConcatBitcast"
-        }
-        for value in inner:
-            ends[value] -= 1
-    return ends
+    inner = {
+        value
+        for row, value in zip(flow.use_row, flow.use_value, strict=True)
+        if targets.get(row) == "ConcatBitcast"
+    }
+    for value in inner:
+        ends[value] -= 1
+    return replace(analysis, liveness=replace(analysis.liveness, end=ends))
 
 
-def estimated_peaks(analysis: Analysis, estimate: Estimate) -> dict[int, int]:
-    """The peak of each memory space in bytes, as `memory_figures` computes it."""
-    peaks: defaultdict[int, int] = defaultdict(int)
-    for alias_set in estimate.allocated_sets():
-        peaks[estimate.sizes.memory_space[alias_set.number]] += alias_set.size_bytes
-    offsets, sizes = _temp_offsets(estimate), estimate.sizes
-    extents: defaultdict[int, list[Extent]] = defaultdict(list)
-    for value, low in offsets.items():
-        extent = Extent(
-            low,
-            low + sizes.size_bytes[value],
-            analysis.liveness.start[value],
-            estimate.heap_end[value],
-        )
-        extents[sizes.memory_space[value]].append(extent)
-    for space, in_space in extents.items():
-        peaks[space] += max((size for _, size in occupied_changes(in_space)), default=0)
-    return dict(peaks)
+def _temp_offsets(addresses: Mapping[int, int], sizes: ValueSizes) -> dict[int, int]:
+    """By temp value, the offset of its address: addresses follow each other within a space.
 
-
-def _temp_offsets(estimate: Estimate) -> dict[int, int]:
-    """By temp value, the offset of its address: addresses follow each other within a space."""
-    sizes = estimate.sizes
-    temps = _temp_values(estimate.sets)
+    Args:
+        addresses: as `_find_addresses` returns them.
+    """
     # Values that share an address may be in two spaces: then it is an address of each.
     largest: dict[tuple[int, int], int] = {}
-    for value in temps:
-        address = (sizes.memory_space[value], estimate.first_value[value])
+    for value, number in addresses.items():
+        address = (sizes.memory_space[value], number)
         largest[address] = max(largest.get(address, 0), sizes.size_bytes[value])
     offset_of_address: dict[tuple[int, int], int] = {}
     next_offset: defaultdict[int, int] = defaultdict(int)
@@ -206,30 +114,36 @@ def _temp_offsets(estimate: Estimate) -> dict[int, int]:
         offset_of_address[address] = next_offset[address[0]]
         next_offset[address[0]] += largest[address]
     return {
-        value: offset_of_address[sizes.memory_space[value], estimate.first_value[value]]
-        for value in temps
+        value: offset_of_address[sizes.memory_space[value], number]
+        for value, number in addresses.items()
     }
 
 
-def estimated_assignment(analysis: Analysis, estimate: Estimate) -> BufferAssignment:
-    """Allocations and values as a buffer assignment has them; value ids are those of the dataflow.
+def estimate_assignment(analysis: Analysis, platform: str) -> BufferAssignment:
+    """An estimate of the buffer assignment on cpu, gpu or tpu; value ids are those of the dataflow.
 
     Values that share an address have one offset. Temp offsets follow the order of the text and
     are not XLA's, so that the size of a temp allocation means nothing. Values of regions belong to
     the computations within an instruction, and not to the program: they are left out.
+
+    Raises DumpError for an unbounded shape.
     """
-    program, flow, sizes = analysis.program, analysis.flow, estimate.sizes
-    offsets = _temp_offsets(estimate)
+    program, flow = analysis.program, analysis.flow
+    sizes, sharing = value_sizes(flow, platform), Sharing(analysis, platform)
+    sets = place_values(analysis, sizes, sharing)
+    temps = sorted(v for s in sets.values() if s.kind is Kind.TEMP for v in s.values)
+    offsets = _temp_offsets(_find_addresses(analysis, sizes, sharing, temps), sizes)
     temp_bytes: dict[int, int] = {}
     for value, offset in offsets.items():
         space, end = sizes.memory_space[value], offset + sizes.size_bytes[value]
         temp_bytes[space] = max(temp_bytes.get(space, 0), end)
     allocations: list[Allocation] = []
     index_of_set: dict[int, int] = {}
-    for alias_set in estimate.allocated_sets():
-        index = index_of_set[alias_set.number] = len(allocations)
-        space = sizes.memory_space[alias_set.number]
-        allocations.append(_fixed_allocation(analysis, alias_set, index, space))
+    for alias_set in sets.values():
+        if alias_set.allocation == alias_set.number:
+            index = index_of_set[alias_set.number] = len(allocations)
+            space = sizes.memory_space[alias_set.number]
+            allocations.append(_fixed_allocation(analysis, alias_set, index, space))
     index_of_temp: dict[int, int] = {}
     for space, size in sorted(temp_bytes.items()):
         index = index_of_temp[space] = len(allocations)
@@ -237,7 +151,7 @@ def estimated_assignment(analysis: Analysis, estimate: Estimate) -> BufferAssign
     values: list[AssignedValue] = []
     describe, index_texts = cache(_describe_part), flow.slots.index_texts()
     for value, (row, slot) in enumerate(zip(flow.row, flow.defined_at, strict=True)):
-        alias_set = estimate.sets[analysis.liveness.alias_set[value]]
+        alias_set = sets[analysis.liveness.alias_set[value]]
         if alias_set.kind is Kind.THREAD_LOCAL:
             continue
         space, size = sizes.memory_space[value], sizes.size_bytes[value]
@@ -268,9 +182,8 @@ def _fixed_allocation(
     """The allocation that is made for a set, which may be for an argument of the program."""
     program, flow = analysis.program, analysis.flow
     allocation = _allocation(index, space, alias_set.size_bytes, alias_set.kind)
-    allocation = allocation._replace(
-        maybe_live_out=alias_set.is_live_out and alias_set.kind is not Kind.CONSTANT
-    )
+    is_live_out = alias_set.is_live_out and alias_set.kind is not Kind.CONSTANT
+    allocation = allocation._replace(maybe_live_out=is_live_out)
     for value in alias_set.values:
         row, slot = flow.row[value], flow.defined_at[value]
         if program.opcode[row] == "parameter" and program.is_in_entry(row):

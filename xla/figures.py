@@ -6,6 +6,7 @@ The comments in `schema/tables.py` define each column.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .occupancy import Changes, Extent, add_changes, occupied_changes, sum_changes
@@ -115,10 +116,11 @@ def memory_figures(
         schedule: instruction ids by time.
         is_complete: whether all allocations are known and no part contradicts them.
     """
-    has_times = ranges is not None and schedule is not None
-    filled = _fill(assignment, ranges if has_times else None)
+    if ranges is None or schedule is None:
+        ranges = schedule = None
+    filled = _fill(assignment, ranges)
     temp_peaks = None
-    if schedule is not None and has_times:
+    if schedule is not None:
         temp_peaks = [_first_peak(row.occupied, len(schedule)) for row in filled]
     rows_by_space: defaultdict[int, list[int]] = defaultdict(list)
     for row, allocation in enumerate(assignment.allocations):
@@ -130,8 +132,10 @@ def memory_figures(
         memory = _size_figures(space, allocations) if is_complete else SpaceMemory(space)
         memory = memory._replace(peak_high_bytes=assignment.peak_high.get(space))
         if temp_peaks is not None:
-            memory = _with_bound(memory, sum(temp_peaks[row].peak_bytes or 0 for row in rows))
-        if schedule and has_times:
+            bound = sum(temp_peaks[row].peak_bytes or 0 for row in rows)
+            packing = None if memory.temp_bytes is None else memory.temp_bytes - bound
+            memory = memory._replace(live_bound_bytes=bound, packing_bytes=packing)
+        if schedule:
             in_space = [filled[row] for row in rows]
             steps = _occupancy_steps(space, in_space, len(schedule))
             memory = _with_peak(memory, max(steps, key=lambda step: step.occupied_bytes), schedule)
@@ -163,11 +167,8 @@ def _fill(assignment: BufferAssignment, ranges: Ranges | None) -> list[_Filled]:
 
 def _first_peak(changes: Changes, length: int) -> TempPeak:
     """The largest amount before the end of the schedule, and the first time of it."""
-    changes = [change for change in changes if change[0] < length]
-    if not changes:
-        return TempPeak()
-    time, amount = max(changes, key=lambda change: change[1])
-    return TempPeak(amount, time)
+    peaks = [TempPeak(amount, time) for time, amount in changes if time < length]
+    return max(peaks, key=itemgetter(0), default=TempPeak())
 
 
 def _size_figures(space: int, allocations: Iterable[Allocation]) -> SpaceMemory:
@@ -183,12 +184,6 @@ def _size_figures(space: int, allocations: Iterable[Allocation]) -> SpaceMemory:
         thread_local += size * allocation.is_thread_local
         temp += size * allocation.is_temp
     return SpaceMemory(space, total, argument, output, alias, constant, thread_local, temp)
-
-
-def _with_bound(memory: SpaceMemory, bound: int) -> SpaceMemory:
-    """Add what temps hold at their fullest, and what packing adds to it."""
-    packing = None if memory.temp_bytes is None else memory.temp_bytes - bound
-    return memory._replace(live_bound_bytes=bound, packing_bytes=packing)
 
 
 def _occupancy_steps(space: int, filled: Sequence[_Filled], length: int) -> list[OccupancyStep]:

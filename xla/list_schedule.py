@@ -9,17 +9,17 @@ from collections import defaultdict
 
 from .analysis import Analysis
 from .liveness import reorder
-from .sizes import ValueSizes
+from .sizes import ValueSizes, value_sizes
 
 
-def list_schedule(analysis: Analysis, sizes: ValueSizes) -> Analysis:
-    """Reorder a program so that few bytes are live.
+def list_schedule(analysis: Analysis, platform: str) -> Analysis:
+    """Reorder a program so that few bytes are live on a platform.
 
     Of the instructions whose operands have been computed, the next is the one that frees most bytes
     beyond those that it defines; of several the first in the text. Values that a computation
     gets from its caller, or returns, are never freed in it.
     """
-    scheduler = _Scheduler(analysis, sizes)
+    scheduler = _Scheduler(analysis, value_sizes(analysis.flow, platform))
     order: list[int] = []
     for computation in range(len(analysis.program.computation_names)):
         rows = analysis.program.rows_of(computation)

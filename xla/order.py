@@ -7,12 +7,12 @@ they are.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
-from .computation_order import ComputationOrder, LocalBuffer, MovableBuffer
+from .computation_order import ComputationOrder, MovableBuffer
 from .order_buffers import Buffers, OrderedValue, find_buffers
 from .program import NONE, Program
 
@@ -30,25 +30,58 @@ class Ordering:
     """
 
     def __init__(
-        self, program: Program, times: Sequence[int], buffers: Buffers, kept: Iterable[int] = ()
+        self, program: Program, times: Sequence[int], buffers: Buffers, kept: Set[int] = frozenset()
     ) -> None:
-        """Find the callers of the scheduled computations.
+        """Order each scheduled computation that the entry computation reaches.
 
         Args:
             times: by instruction; NONE if it is not scheduled.
             kept: instructions that keep their mutual order.
         """
         self._program, self.buffers = program, buffers
-        scheduled = [row for row in range(len(program)) if times[row] != NONE]
-        self._rows: dict[int, list[int]] = defaultdict(list)
-        for row in sorted(scheduled, key=times.__getitem__):
-            self._rows[program.computation[row]].append(row)
+        rows: dict[int, list[int]] = defaultdict(list)
+        for row in sorted(range(len(program)), key=times.__getitem__):
+            if times[row] != NONE:
+                rows[program.computation[row]].append(row)
         self._caller: dict[int, int] = {}
         for row, calls in program.calls.items():
             for _, computation in calls:
-                if times[row] != NONE and computation in self._rows:
+                if times[row] != NONE and computation in rows:
                     self._caller.setdefault(computation, row)
-        self._kept = set(kept)
+        # The length of the path of calls from the entry to each computation.
+        self._depth = {program.entry: 0} if program.entry in rows else {}
+        for computation in reversed(program.callees_first()):
+            if computation in self._caller:
+                caller = program.computation[self._caller[computation]]
+                if caller in self._depth:
+                    self._depth.setdefault(computation, self._depth[caller] + 1)
+        touches: dict[int, dict[int, set[int]]] = defaultdict(dict)
+        for buffer, accesses in enumerate(buffers.touches):
+            home, lifted = self._lift(accesses)
+            touches[home][buffer] = set(lifted.values())
+        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for defining, readers in buffers.shared_sets:
+            home, lifted = self._lift([*defining, *readers])
+            writes = {lifted[row] for row in defining if row in lifted}
+            edges[home] += _write_edges(sorted({*lifted.values()}, key=times.__getitem__), writes)
+        control: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for row, predecessors in program.control_predecessors.items():
+            control[program.computation[row]] += [(before, row) for before in predecessors]
+        shares: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        for share in buffers.shares:
+            shares[program.computation[share[0]]].append(share)
+        self._computations = {
+            computation: ComputationOrder(
+                program,
+                rows[computation],
+                buffers,
+                touches[computation],
+                shares[computation],
+                [*edges[computation], *pairwise(r for r in rows[computation] if r in kept)],
+                control[computation],
+            )
+            for computation in self._depth
+        }
 
     @cached_property
     def now_bytes(self) -> int:
@@ -65,9 +98,9 @@ class Ordering:
         """The depth-first peak if only today's guests borrow memory of arguments and results."""
         residents = []
         for resident in self.buffers.residents:
-            home, rows = self._lift(resident.rows)
+            home, lifted = self._lift(resident.rows)
             if home == self._program.entry:
-                residents.append(replace(resident, rows=rows))
+                residents.append(replace(resident, rows=lifted.values()))
         residents.sort(key=lambda resident: (resident.is_guest, -resident.size_bytes))
         entry = self._computations.get(self._program.entry)
         return self._peak(
@@ -91,128 +124,59 @@ class Ordering:
     def movable_buffers(self, row: int) -> list[MovableBuffer]:
         """The buffers live at an instruction in the current order, but not in every allowed one."""
         movable = []
-        computation = self._program.computation[row]
-        while computation in self._computations:
+        while (computation := self._program.computation[row]) in self._computations:
             orders = self._computations[computation]
             movable += orders.movable_buffers(orders.node[row])
             if computation not in self._caller:
                 break
             row = self._caller[computation]
-            computation = self._program.computation[row]
         return movable
 
     def _peak(self, measure: Callable[[ComputationOrder, list[int]], int]) -> int:
         """A measure of the entry computation, with the measure of each callee at its call."""
-        inner = {computation: [0] * len(rows) for computation, rows in self._rows.items()}
-        peaks: dict[int, int] = {}
-        for computation in self._program.callees_first():
-            if computation not in inner:
-                continue
-            orders = self._computations[computation]
-            peaks[computation] = measure(orders, inner[computation])
+        inner = {number: [0] * len(orders.rows) for number, orders in self._computations.items()}
+        peak = 0
+        # A callee is deeper than its caller; the entry comes last.
+        for computation in sorted(inner, key=self._depth.__getitem__, reverse=True):
+            peak = measure(self._computations[computation], inner[computation])
             if computation in self._caller:
                 row = self._caller[computation]
                 caller = self._program.computation[row]
                 node = self._computations[caller].node[row]
-                inner[caller][node] = max(inner[caller][node], peaks[computation])
-        return peaks.get(self._program.entry, 0)
+                inner[caller][node] = max(inner[caller][node], peak)
+        return peak
 
-    @cached_property
-    def _computations(self) -> dict[int, ComputationOrder]:
-        """The scheduled computations."""
-        program = self._program
-        buffers: dict[int, list[LocalBuffer]] = defaultdict(list)
-        for buffer, rows in enumerate(self.buffers.touches):
-            home, lifted = self._lift(rows)
-            if home != NONE:
-                buffers[home].append(LocalBuffer(buffer, self.buffers.sizes[buffer], lifted))
-        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for defining, readers in self.buffers.shared_sets:
-            home, lifted = self._lift([*defining, *readers])
-            if home != NONE:
-                edges[home] += self._write_edges(home, lifted, defining)
-        control: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for row, predecessors in program.control_predecessors.items():
-            control[program.computation[row]] += [(before, row) for before in predecessors]
-        shares: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        for share in self.buffers.shares:
-            shares[program.computation[share[0]]].append(share)
-        return {
-            computation: ComputationOrder(
-                program,
-                rows,
-                buffers[computation],
-                shares[computation],
-                [*edges[computation], *pairwise(row for row in rows if row in self._kept)],
-                control[computation],
-                self.buffers.defined_bytes,
-            )
-            for computation, rows in self._rows.items()
-        }
-
-    def _write_edges(
-        self, home: int, touches: Iterable[int], defining: Iterable[int]
-    ) -> list[tuple[int, int]]:
-        """Edges by which a write in place follows all accesses of the value that it overwrites."""
-        writes = {self._instruction_in(home, row) for row in defining}
-        position = {row: index for index, row in enumerate(self._rows[home])}
-        accesses: list[int] = []
-        edges = []
-        for row in sorted(touches, key=position.__getitem__):
-            if row in writes:
-                edges += [(earlier, row) for earlier in accesses]
-                accesses = []
-            accesses.append(row)
-        return edges
-
-    def _instruction_in(self, home: int, row: int) -> int:
-        """The instruction of a computation within which another one runs."""
-        while self._program.computation[row] != home:
-            row = self._caller[self._program.computation[row]]
-        return row
-
-    def _lift(self, rows: Iterable[int]) -> tuple[int, list[int]]:
-        """The innermost computation that runs all these instructions, and its own that do.
+    def _lift(self, rows: Iterable[int]) -> tuple[int, dict[int, int]]:
+        """The innermost computation that runs all these instructions, and by row its own that does.
 
         Instructions that the entry computation does not reach are left out; NONE without others.
         """
-        rows = set(rows)
-        computations = {self._program.computation[row] for row in rows}
-        if len(computations) == 1:
-            (home,) = computations
-            return (home, sorted(rows)) if home in self._callers else (NONE, [])
-        paths = [path for row in rows if (path := self._path(row))]
-        home, depth = NONE, 0
-        while paths and all(len(path) > depth for path in paths):
-            computations = {path[depth][0] for path in paths}
-            if len(computations) > 1:
-                break
-            (home,) = computations
-            depth += 1
-        return home, sorted({path[depth - 1][1] for path in paths}) if home != NONE else []
+        computation = self._program.computation
+        lifted = {row: row for row in rows if computation[row] in self._depth}
+        while len(homes := {computation[call] for call in lifted.values()}) > 1:
+            deepest = max(homes, key=self._depth.__getitem__)
+            caller = self._caller[deepest]
+            lifted = {
+                row: caller if computation[call] == deepest else call
+                for row, call in lifted.items()
+            }
+        return next(iter(homes), NONE), lifted
 
-    def _path(self, row: int) -> list[tuple[int, int]]:
-        """The computations from the entry to an instruction, with the instruction in each."""
-        computation = self._program.computation[row]
-        callers = self._callers.get(computation)
-        return [] if callers is None else [*callers, (computation, row)]
 
-    @cached_property
-    def _callers(self) -> dict[int, list[tuple[int, int]]]:
-        """The path from the entry to each scheduled computation that it reaches.
+def _write_edges(accesses: Iterable[int], writes: Set[int]) -> list[tuple[int, int]]:
+    """Edges by which a write in place follows all accesses of the value that it overwrites.
 
-        A path has a pair for each computation: itself, and the call of the next computation.
-        """
-        paths: dict[int, list[tuple[int, int]]] = {}
-        if self._program.entry in self._rows:
-            paths[self._program.entry] = []
-        for computation in reversed(self._program.callees_first()):
-            row = self._caller.get(computation, NONE)
-            if row != NONE and computation not in paths:
-                caller = self._program.computation[row]
-                if caller in paths:
-                    paths[computation] = [*paths[caller], (caller, row)]
-        return paths
+    Args:
+        accesses: the instructions that write or read the memory, in their current order.
+    """
+    edges = []
+    pending: list[int] = []
+    for row in accesses:
+        if row in writes:
+            edges += [(earlier, row) for earlier in pending]
+            pending = []
+        pending.append(row)
+    return edges
 
 
 def order_instructions(

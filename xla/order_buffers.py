@@ -1,15 +1,11 @@
 """The buffers whose peak depends on the order of instructions."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .computation_order import Resident
 from .program import NONE, Program
-
-# Smaller guests, as a part of all bytes in arguments and results, keep their memory.
-_MIN_GUEST_SHARE = 1e-3
 
 
 class OrderedValue(NamedTuple):
@@ -32,6 +28,23 @@ class OrderedValue(NamedTuple):
     allocation: int = NONE
     offset_bytes: int = NONE
     is_temp: bool = False
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A value in the memory of an argument or a result.
+
+    Attributes:
+        rows: the instructions that access it.
+        is_argument: whether it is live from the start.
+        is_guest: whether it only borrows the memory while neither argument nor result is in it.
+    """
+
+    allocation: int
+    size_bytes: int
+    rows: Collection[int]
+    is_argument: bool
+    is_guest: bool
 
 
 @dataclass(frozen=True)
@@ -168,31 +181,22 @@ def _residents(
     }
     root = program.root[program.entry]
     members: dict[tuple[int, int], list[int]] = defaultdict(list)
-    fixed_bytes = 0
     for number, value in enumerate(values):
         if value.allocation != NONE and not value.is_temp:
             members[value.allocation, sets[number]].append(number)
-            fixed_bytes += value.size_bytes
-    hosts: list[Resident] = []
-    guests: list[Resident] = []
+    residents: list[Resident] = []
     borrowed: set[int] = set()
     for (allocation, _), numbers in members.items():
         touches = {number: [values[number].row, *readers[number]] for number in numbers}
-        rows = [row for touched in touches.values() for row in touched]
-        if root not in rows and parameters.isdisjoint(rows):
+        rows = {row for touched in touches.values() for row in touched}
+        is_guest = root not in rows and parameters.isdisjoint(rows)
+        if is_guest or root in rows:
+            borrowed.add(allocation)
+        if is_guest:
             size = max(values[number].size_bytes for number in numbers)
-            guests.append(Resident(allocation, size, rows, False, True))
-            borrowed.add(allocation)
+            residents.append(Resident(allocation, size, rows, False, True))
             continue
-        for number in numbers:
-            value = values[number]
-            is_argument = value.row in parameters
-            hosts.append(
-                Resident(allocation, value.size_bytes, touches[number], is_argument, False)
-            )
-        if root in rows:
-            borrowed.add(allocation)
-    return [
-        *(host for host in hosts if host.allocation in borrowed),
-        *(guest for guest in guests if guest.size_bytes > _MIN_GUEST_SHARE * fixed_bytes),
-    ]
+        for number, touched in touches.items():
+            row, size = values[number].row, values[number].size_bytes
+            residents.append(Resident(allocation, size, touched, row in parameters, False))
+    return [resident for resident in residents if resident.allocation in borrowed]

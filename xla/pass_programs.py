@@ -1,12 +1,12 @@
 """A program between two compiler passes: its estimated peak, and a digest of its instructions."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from .hashes import hash_of_texts
 from .program import NONE, Program
-from .shapes import ArrayShape, Shape, TupleShape, padded_bytes, parse_shape
+from .shapes import Shape, TupleShape, has_size, padded_bytes, parse_shape
 
 # These compute nothing: their result is in the memory of their operands.
 _FORWARDING = frozenset(
@@ -77,24 +77,14 @@ def main_bytes(shape: str, element: int = NONE) -> int:
         return 0
     if element != NONE and isinstance(parsed, TupleShape):
         parsed = parsed.elements[element] if element < len(parsed.elements) else TupleShape()
-    return sum(_array_bytes(array) for array in _arrays(parsed) if not array.memory_space)
+    return _main_bytes(parsed)
 
 
-def _array_bytes(array: ArrayShape) -> int:
-    """The padded bytes of an array; 0 for an unbounded one."""
-    try:
-        return padded_bytes(array)
-    except ValueError:
-        return 0
-
-
-def _arrays(shape: Shape) -> Iterator[ArrayShape]:
-    """The arrays of a shape, in order."""
-    if isinstance(shape, ArrayShape):
-        yield shape
-    else:
-        for element in shape.elements:
-            yield from _arrays(element)
+def _main_bytes(shape: Shape) -> int:
+    """The padded bytes of a shape's arrays in memory space 0, without those of unknown size."""
+    if isinstance(shape, TupleShape):
+        return sum(map(_main_bytes, shape.elements))
+    return padded_bytes(shape) if has_size(shape) and not shape.memory_space else 0
 
 
 def estimated_peak(program: PassProgram) -> int:

@@ -1,7 +1,7 @@
 """The buffers of the main memory at its peak, in groups that two programs can be compared by."""
 
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -63,13 +63,6 @@ class PeakPart(NamedTuple):
     counted_bytes: int
 
 
-class _Group(NamedTuple):
-    """Sums over the buffers of a group: how many, and what they count for."""
-
-    buffers: int
-    counted_bytes: int
-
-
 def buffers_at_peak(
     assignment: BufferAssignment, shown_values: Sequence[int], ranges: Ranges, peak_time: int
 ) -> list[PeakBuffer]:
@@ -120,36 +113,36 @@ def peak_parts(buffers: Sequence[PeakBuffer], labels: Mapping[int, BufferLabels]
     Args:
         labels: by value_id.
     """
-    groups: dict[tuple[str, BufferLabels], _Group] = {}
+    counts: Counter[tuple[str, BufferLabels]] = Counter()
+    sizes: Counter[tuple[str, BufferLabels]] = Counter()
     # Groups of one size come in the order in which their labels first appear, column by column.
     ranks: list[dict[str | None, int]] = [{None: NONE} for _ in PeakPart._fields[1:-2]]
     for buffer in buffers:
         key = (buffer.category, labels.get(buffer.value_id, BufferLabels()))
-        count, size = groups.get(key, (0, 0))
-        groups[key] = _Group(count + 1, size + buffer.counted_bytes)
+        counts[key] += 1
+        sizes[key] += buffer.counted_bytes
         for rank, label in zip(ranks, (key[0], *key[1]), strict=True):
             rank.setdefault(label, len(rank))
-    total = sum(buffer.counted_bytes for buffer in buffers)
+    total = sizes.total()
 
     def sort_key(key: tuple[str, BufferLabels]) -> tuple[int, ...]:
         ranked = (rank[label] for rank, label in zip(ranks, (key[0], *key[1]), strict=True))
-        return (-groups[key].counted_bytes, *ranked)
+        return (-sizes[key], *ranked)
 
-    rows: list[tuple[str, BufferLabels, _Group]] = []
-    small: defaultdict[str, _Group] = defaultdict(lambda: _Group(0, 0))
-    for number, key in enumerate(sorted(groups, key=sort_key)):
-        group = groups[key]
-        if number < _MAX_PARTS and group.counted_bytes >= _MIN_SHARE * total:
-            rows.append((*key, group))
+    rows: list[tuple[str, BufferLabels, int, int]] = []
+    small_counts: Counter[str] = Counter()
+    small_sizes: Counter[str] = Counter()
+    for number, key in enumerate(sorted(sizes, key=sort_key)):
+        if number < _MAX_PARTS and sizes[key] >= _MIN_SHARE * total:
+            rows.append((*key, counts[key], sizes[key]))
         else:
-            count, size = small[key[0]]
-            small[key[0]] = _Group(count + group.buffers, size + group.counted_bytes)
-    for category in sorted(small, key=lambda category: ranks[0][category]):
-        rows.append((category, BufferLabels(), small[category]))
-    rows = [row for row in rows if row[-1].counted_bytes]
+            small_counts[key[0]] += counts[key]
+            small_sizes[key[0]] += sizes[key]
+    for category in sorted(small_sizes, key=lambda category: ranks[0][category]):
+        rows.append((category, BufferLabels(), small_counts[category], small_sizes[category]))
     return [
-        PeakPart(part, category, *group_labels, group.buffers, group.counted_bytes)
-        for part, (category, group_labels, group) in enumerate(rows)
+        PeakPart(part, category, *group_labels, count, size)
+        for part, (category, group_labels, count, size) in enumerate(row for row in rows if row[-1])
     ]
 
 

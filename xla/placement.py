@@ -5,8 +5,9 @@ parameters and outputs have allocations of their own, and other values may go in
 they are free. The remaining ones are temp.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, pairwise
@@ -14,7 +15,8 @@ from typing import Final
 
 from .analysis import Analysis
 from .errors import DumpError
-from .program import NONE, Program
+from .post_order import post_order
+from .program import NONE
 from .schedule import last_times
 from .sharing import Sharing
 from .sizes import TPU, ValueSizes
@@ -83,12 +85,13 @@ def place_values(analysis: Analysis, sizes: ValueSizes, sharing: Sharing) -> dic
     never_reuse = _sets_that_never_reuse(analysis, sharing.platform)
     search = _Search(analysis, sharing, sets)
     for alias_set in _in_order(analysis, sets):
-        is_searching = (
+        allocation = None
+        if (
             alias_set.kind in (Kind.TEMP, Kind.OUTPUT)
             and not alias_set.is_tuple
             and alias_set.number not in never_reuse
-        )
-        allocation = search.find(alias_set) if is_searching else None
+        ):
+            allocation = search.find(alias_set)
         if allocation is not None:
             alias_set.allocation, alias_set.kind = allocation.owner.number, allocation.owner.kind
             search.add(allocation, alias_set)
@@ -144,9 +147,7 @@ def _sets_that_never_reuse(analysis: Analysis, platform: str) -> set[int]:
 
     On a TPU those of a collective-permute: other chips write into it at their own time.
     """
-    if platform != TPU:
-        return set()
-    permutes = ("collective-permute", "collective-permute-start")
+    permutes = ("collective-permute", "collective-permute-start") if platform == TPU else ()
     return {
         number
         for row, number in zip(analysis.flow.row, analysis.liveness.alias_set, strict=True)
@@ -157,7 +158,8 @@ def _sets_that_never_reuse(analysis: Analysis, platform: str) -> set[int]:
 def _in_order(analysis: Analysis, sets: dict[int, AliasSet]) -> list[AliasSet]:
     """The sets that may share an allocation, in the order in which XLA places them.
 
-    The largest first, then those that are live-out, then by the post order of the instructions.
+    The largest first, then those that are live-out, then by the post order of the instructions,
+    where a computation precedes those that it calls: text order backwards.
     """
     largest: dict[int, int] = {}
     for alias_set in sets.values():
@@ -165,41 +167,17 @@ def _in_order(analysis: Analysis, sets: dict[int, AliasSet]) -> list[AliasSet]:
             space = alias_set.memory_space
             largest[space] = max(largest.get(space, 0), alias_set.size_bytes)
     candidates = [s for s in sets.values() if s.size_bytes <= largest.get(s.memory_space, NONE)]
-    row = analysis.flow.row
-    computations = {analysis.program.computation[defining] for defining in row}
-    rank = post_order_ranks(analysis.program, computations)
+    program, row = analysis.program, analysis.flow.row
+    is_read = set(chain.from_iterable(program.operands))
+    computations = reversed(range(len(program.computation_names)))
+    ends = (r for c in computations for r in program.rows_of(c) if r not in is_read)
+    rank = {row: rank for rank, row in enumerate(post_order(ends, program.operands))}
 
     def key(alias_set: AliasSet) -> tuple[int, bool, int]:
         first = min(rank[row[value]] for value in alias_set.values)
         return -alias_set.size_bytes, not alias_set.is_live_out, first
 
     return sorted(candidates, key=key)
-
-
-def post_order_ranks(program: Program, computations: Collection[int]) -> dict[int, int]:
-    """By row of some computations, its rank in post order: after its operands, the first one first.
-
-    A computation precedes those that it calls: text order backwards. The depth-first search starts
-    at every instruction that nothing reads, in text order.
-    """
-    is_read = [False] * len(program)
-    for operands in program.operands:
-        for operand in operands:
-            is_read[operand] = True
-    rank: dict[int, int] = {}
-    for computation in sorted(computations, reverse=True):
-        visited: set[int] = set()
-        for root in program.rows_of(computation):
-            stack = [] if is_read[root] else [root]
-            while stack:
-                row = stack[-1]
-                if row not in visited:
-                    visited.add(row)
-                    stack.extend(o for o in reversed(program.operands[row]) if o not in visited)
-                else:
-                    stack.pop()
-                    rank.setdefault(row, len(rank))
-    return rank
 
 
 class _Allocation:
@@ -214,7 +192,7 @@ class _Allocation:
         self.owner = owner
         self.by_start: dict[int, list[int]] = {}
         self.by_end: dict[int, list[int]] = {}
-        # Times when it is occupied, ascending: ranges that overlap are one, that touch are two.
+        # Times when it is occupied, ascending: its values are never live at the same time.
         self._starts: list[int] = []
         self._ends: list[int] = []
 
@@ -222,13 +200,9 @@ class _Allocation:
         """Put a value in."""
         self.by_start.setdefault(start, []).append(value)
         self.by_end.setdefault(end, []).append(value)
-        first, stop = bisect_right(self._ends, start), bisect_left(self._starts, end)
-        if first < stop:
-            start, end = min(start, self._starts[first]), max(end, self._ends[stop - 1])
-        else:
-            stop = first
-        self._starts[first:stop] = [start]
-        self._ends[first:stop] = [end]
+        index = bisect_right(self._ends, start)
+        self._starts.insert(index, start)
+        self._ends.insert(index, end)
 
     def is_occupied(self, start: int, end: int) -> bool:
         """Whether a value is live at these times; one that ends or starts then does not count."""
@@ -268,10 +242,7 @@ class _Search:
         self._opened: dict[int, _Allocation] = {}
         self._gaps: dict[int, _Gaps] = {}
         self._allocation_of_value: dict[int, _Allocation] = {}
-        self._copied = _copied_values(analysis)
-        self._copies: dict[int, list[int]] = {}
-        for copy, value in self._copied.items():
-            self._copies.setdefault(value, []).append(copy)
+        self._copies = _copies(analysis)
         self._end_slot = _end_slots(analysis)
         self._steps = 0
         self._max_steps = _MIN_STEPS + _STEPS_PER_VALUE * len(analysis.flow)
@@ -306,14 +277,11 @@ class _Search:
         smallest_first = reversed(self._opened.values())
         for allocation in chain(self._allocations_of_operands(alias_set), smallest_first):
             self._count_steps(1)
+            # It is large enough: it was made for a set that came earlier in descending order.
             owner = allocation.owner
-            if owner.memory_space != alias_set.memory_space:
-                continue
-            if owner.size_bytes < alias_set.size_bytes:
-                continue
-            if alias_set.is_live_out and owner.size_bytes != alias_set.size_bytes:
-                continue
-            if self._is_free(allocation, alias_set.values):
+            has_size = not alias_set.is_live_out or owner.size_bytes == alias_set.size_bytes
+            is_in_space = owner.memory_space == alias_set.memory_space
+            if has_size and is_in_space and self._is_free(allocation, alias_set.values):
                 return allocation
         return None
 
@@ -366,7 +334,7 @@ class _Search:
 
     def _copies_within(self, allocation: _Allocation, value: int) -> bool:
         """Whether an allocation has a value that this one copies, or a copy of it."""
-        related = [*self._copies.get(value, ()), self._copied.get(value, NONE)]
+        related = self._copies.get(value, ())
         return any(self._allocation_of_value.get(other) is allocation for other in related)
 
     def _can_reuse(self, ended: int, value: int) -> bool:
@@ -382,14 +350,16 @@ class _Search:
         return self._sharing.can_share(row, number, slot, flow.defined_at[value])
 
 
-def _copied_values(analysis: Analysis) -> dict[int, int]:
-    """The value that each copy reads, by the value that the copy defines."""
+def _copies(analysis: Analysis) -> dict[int, list[int]]:
+    """By value, the value that it copies, and its copies."""
     program, flow = analysis.program, analysis.flow
-    return {
-        value: flow.value_of(program.operand(row, 0))
-        for value, row in enumerate(flow.row)
-        if program.opcode[row] == "copy"
-    }
+    copies: defaultdict[int, list[int]] = defaultdict(list)
+    for value, row in enumerate(flow.row):
+        if program.opcode[row] == "copy":
+            source = flow.value_of(program.operand(row, 0))
+            copies[value].append(source)
+            copies[source].append(value)
+    return copies
 
 
 def _end_slots(analysis: Analysis) -> list[int]:

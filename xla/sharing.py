@@ -5,13 +5,14 @@ platform's compiler. They decide estimates only: the offsets in a dump show what
 """
 
 import re
+from functools import cached_property
 from math import prod
 from typing import Final
 
 from .analysis import Analysis
 from .elementwise import Elementwise
 from .opcodes import ELEMENTWISE
-from .program import NONE, Program, ShapeIndex
+from .program import NONE, ShapeIndex
 from .shapes import ArrayShape, has_size, logical_bytes, padded_bytes
 from .sizes import CPU, GPU, TPU
 from .slots import Slots
@@ -38,9 +39,6 @@ class Sharing:
         self._program, self._slots = analysis.program, analysis.flow.slots
         self._in_place_pairs = set(analysis.flow.in_place_pairs)
         self._elementwise = Elementwise(analysis.program)
-        self._gpu_fusions = GpuFusions(analysis.program, self._elementwise)
-        # TPU fusions read through these, too.
-        self._reaches_other_on_tpu: list[bool] = []
         self._recorded: dict[int, set[tuple[int, int]]] = {}
 
     def can_share(self, row: int, number: int, operand_slot: int, result_slot: int) -> bool:
@@ -124,16 +122,15 @@ class Sharing:
             )
         if self.platform == GPU:
             is_alike = _have_equal_elements(array, result_array)
-            return is_alike and self._gpu_fusions.can_share(
-                parameter, slots.index(result_slot), kind
-            )
+            return is_alike and self._can_gpu_share(parameter, slots.index(result_slot), kind)
         if kind not in ("kLoop", "kOutput"):
             return False
-        if not self._reaches_other_on_tpu:
-            self._reaches_other_on_tpu = self._elementwise.reaches_other(
-                "tuple", "bitcast", "reduce"
-            )
         return not self._reaches_other_on_tpu[parameter] and _have_equal_data(array, result_array)
+
+    @cached_property
+    def _reaches_other_on_tpu(self) -> list[bool]:
+        """By row, as XLA for TPU decides: its fusions read through these opcodes, too."""
+        return self._elementwise.reaches_other("tuple", "bitcast", "reduce")
 
     def _can_cpu_share(self, row: int, parameter: int, kind: str) -> bool:
         """Whether a CPU fusion may write a result of the same shape and layout over an operand.
@@ -159,6 +156,55 @@ class Sharing:
             return False
         return summands[1 - is_product.index(True)] == parameter
 
+    def _can_gpu_share(self, parameter: int, result: ShapeIndex, kind: str) -> bool:
+        """Whether a parameter reaches a result of its GPU fusion, and only element by element.
+
+        A kInput fusion computes its first reduction before it writes anything.
+        Source: XLA's FusionCanShareBufferHint: a walk from the parameter to this very result.
+        """
+        program = self._program
+        computation = program.computation[parameter]
+        root = program.root[computation]
+        if program.opcode[root] == "sort":
+            return program.operand(root, result[0] if result else 0) == parameter
+        output = root
+        for number in result:
+            output = program.operand(output, number)
+        updated = program.operand(output, 0) if program.opcode[output] == "bitcast" else output
+        is_update = program.opcode[updated] == "dynamic-update-slice"
+        hero = NONE
+        if kind == "kInput":
+            reductions = (r for r in program.rows_of(computation) if program.opcode[r] == "reduce")
+            hero = next(reductions, NONE)
+        users = program.readers_in(computation)
+        is_reached = False
+        stack, visited = [parameter], {parameter}
+        while stack:
+            row = stack.pop()
+            readers = [user for user in users.get(row, ()) if user != hero]
+            if row == output:
+                is_reached = True
+                if len(readers) > 1:
+                    return False
+                continue
+            for user in readers:
+                if is_update and user == updated:
+                    if program.operand(user, 0) != row:
+                        return False
+                elif not self._is_gpu_elementwise(user):
+                    return False
+                if user not in visited:
+                    visited.add(user)
+                    stack.append(user)
+        return is_reached
+
+    def _is_gpu_elementwise(self, row: int) -> bool:
+        """Whether an instruction is elementwise in a GPU fusion: a bitcast is, a copy is not."""
+        opcode = self._program.opcode[row]
+        if opcode in ("copy", "bitcast"):
+            return opcode == "bitcast"
+        return self._elementwise.is_elementwise[row]
+
 
 def _leaves(slots: Slots, row: int) -> list[int]:
     """The slots of the arrays of an instruction's result."""
@@ -182,65 +228,3 @@ def _have_equal_data(lhs: ArrayShape, rhs: ArrayShape) -> bool:
         and prod(lhs.dimensions) == prod(rhs.dimensions)
         and padded_bytes(lhs) == padded_bytes(rhs)
     )
-
-
-class GpuFusions:
-    """Whether a result of a GPU fusion may reuse the memory of an operand.
-
-    Source: XLA's FusionCanShareBufferHint: a walk from the fused parameter to this very result.
-    """
-
-    def __init__(self, program: Program, elementwise: Elementwise) -> None:
-        self._program, self._elementwise = program, elementwise
-
-    def can_share(self, parameter: int, result: ShapeIndex, kind: str) -> bool:
-        """Whether a parameter reaches a result of its fusion, and only element by element.
-
-        A kInput fusion computes its first reduction before it writes anything.
-        """
-        program = self._program
-        computation = program.computation[parameter]
-        root = program.root[computation]
-        if program.opcode[root] == "sort":
-            return program.operand(root, result[0] if result else 0) == parameter
-        output = root
-        for number in result:
-            output = program.operand(output, number)
-        updated = program.operand(output, 0) if program.opcode[output] == "bitcast" else output
-        is_update = program.opcode[updated] == "dynamic-update-slice"
-        hero = self._first_reduce(computation) if kind == "kInput" else NONE
-        users = program.readers_in(computation)
-        is_reached = False
-        stack, visited = [parameter], {parameter}
-        while stack:
-            row = stack.pop()
-            readers = [user for user in users.get(row, ()) if user != hero]
-            if row == output:
-                is_reached = True
-                if len(readers) > 1:
-                    return False
-                continue
-            for user in readers:
-                if is_update and user == updated:
-                    if program.operand(user, 0) != row:
-                        return False
-                elif not self._is_elementwise(user):
-                    return False
-                if user not in visited:
-                    visited.add(user)
-                    stack.append(user)
-        return is_reached
-
-    def _is_elementwise(self, row: int) -> bool:
-        """Whether an instruction is elementwise here: a bitcast is, a copy is not."""
-        opcode = self._program.opcode[row]
-        if opcode in ("copy", "bitcast"):
-            return opcode == "bitcast"
-        return self._elementwise.is_elementwise[row]
-
-    def _first_reduce(self, computation: int) -> int:
-        """The first reduction of a computation; NONE if it has none."""
-        for row in self._program.rows_of(computation):
-            if self._program.opcode[row] == "reduce":
-                return row
-        return NONE

@@ -249,14 +249,14 @@ def _trip_counts(program: Program) -> dict[int, int]:
     trip_counts = dict(program.trip_counts)
     for row, opcode in enumerate(program.opcode):
         if opcode == "while" and row not in trip_counts:
-            count = _Loop(program, row).trip_count()
+            count = _count_iterations(program, row)
             if count is not None:
                 trip_counts[row] = count
     return trip_counts
 
 
-class _Loop:
-    """A loop that counts: `counter < limit` in its condition, `counter + step` in its body.
+def _count_iterations(program: Program, loop: int) -> int | None:
+    """Number of iterations of a loop; None if it does not count up to a constant limit.
 
     The state of a loop is a tuple; the counter is one of its elements:
 
@@ -264,75 +264,49 @@ class _Loop:
         body:      %next = s32[] add(%counter, %step)
                    ROOT %state = (s32[], f32[8]) tuple(%next, %data)
     """
-
-    def __init__(self, program: Program, row: int) -> None:
-        self._program, self._row = program, row
-        called = dict(program.calls.get(row, ()))
-        self._condition, self._body = called.get("condition", NONE), called.get("body", NONE)
-
-    def trip_count(self) -> int | None:
-        """Number of iterations; None if the loop does not count up to a known limit."""
-        program = self._program
-        if self._condition == NONE or self._body == NONE:
-            return None
-        test = program.root[self._condition]
-        if test not in program.less_than:
-            return None
-        counter, limit = (self._origin(operand) for operand in program.operands[test])
-        element = self._state_element(counter)
-        end = program.integers.get(limit)
-        if end is None:
-            end = self._invariant(self._state_element(limit))
-        if element is None or end is None:
-            return None
-        begin, step = self._initial(element), self._step(element)
-        if begin is None or step is None or step <= 0:
-            return None
-        return max(0, -((begin - end) // step))
-
-    def _origin(self, row: int) -> int:
-        """The instruction whose value an instruction forwards."""
-        program = self._program
-        while program.opcode[row] in _FORWARDING and program.operands[row]:
-            row = program.operands[row][0]
-        return row
-
-    def _state_element(self, row: int) -> int | None:
-        """Index of the element of the loop's state that an instruction takes; None if none."""
-        program = self._program
-        if program.opcode[row] != "get-tuple-element" or not program.operands[row]:
-            return None
-        is_state = program.parameter_number[program.operands[row][0]] == 0
-        return program.tuple_index[row] if is_state else None
-
-    def _tuple_element(self, row: int, element: int) -> int | None:
-        """The instruction that defines an element of a tuple."""
-        program = self._program
-        row = self._origin(row)
-        elements = program.operands[row] if program.opcode[row] == "tuple" else ()
-        return self._origin(elements[element]) if element < len(elements) else None
-
-    def _initial(self, element: int) -> int | None:
-        """The number in an element of the state before the loop."""
-        row = self._tuple_element(self._program.operand(self._row, 0), element)
-        return None if row is None else self._program.integers.get(row)
-
-    def _invariant(self, element: int | None) -> int | None:
-        """The number in an element of the state that the loop does not change."""
-        if element is None:
-            return None
-        row = self._tuple_element(self._program.root[self._body], element)
-        is_unchanged = row is not None and self._state_element(row) == element
-        return self._initial(element) if is_unchanged else None
-
-    def _step(self, element: int) -> int | None:
-        """The number that each iteration adds to an element of the state."""
-        program = self._program
-        row = self._tuple_element(program.root[self._body], element)
-        if row is None or program.opcode[row] != "add":
-            return None
-        first, second = map(self._origin, program.operands[row])
-        for counter, step in ((first, second), (second, first)):
-            if self._state_element(counter) == element:
-                return program.integers.get(step)
+    called = dict(program.calls.get(loop, ()))
+    test = program.root[called["condition"]] if "condition" in called else NONE
+    if test not in program.less_than or "body" not in called:
         return None
+    counter, limit = (_origin(program, operand) for operand in program.operands[test])
+    element, end = _state_element(program, counter), program.integers.get(limit)
+    if element is None or end is None:
+        return None
+    begin = program.integers.get(_tuple_element(program, program.operand(loop, 0), element))
+    step = _step(program, _tuple_element(program, program.root[called["body"]], element), element)
+    if begin is None or step is None or step <= 0:
+        return None
+    return max(0, -((begin - end) // step))
+
+
+def _origin(program: Program, row: int) -> int:
+    """The instruction whose value an instruction forwards."""
+    while program.opcode[row] in _FORWARDING and program.operands[row]:
+        row = program.operands[row][0]
+    return row
+
+
+def _state_element(program: Program, row: int) -> int | None:
+    """Index of the element of the loop's state that an instruction takes; None if none."""
+    if program.opcode[row] != "get-tuple-element" or not program.operands[row]:
+        return None
+    is_state = program.parameter_number[program.operands[row][0]] == 0
+    return program.tuple_index[row] if is_state else None
+
+
+def _tuple_element(program: Program, row: int, element: int) -> int:
+    """The instruction that defines an element of a tuple, or NONE."""
+    row = _origin(program, row)
+    elements = program.operands[row] if program.opcode[row] == "tuple" else ()
+    return _origin(program, elements[element]) if element < len(elements) else NONE
+
+
+def _step(program: Program, row: int, element: int) -> int | None:
+    """The number that an instruction adds to an element of the state."""
+    if row == NONE or program.opcode[row] != "add":
+        return None
+    first, second = (_origin(program, operand) for operand in program.operands[row])
+    for counter, step in ((first, second), (second, first)):
+        if _state_element(program, counter) == element:
+            return program.integers.get(step)
+    return None

@@ -180,7 +180,9 @@ def test_calls_in_a_circle_are_no_program():
 def sample():
     """The program, the assignment and the live ranges by value_id of a sample."""
     parts = read_whole(CPU)
-    return program_of(a_text()), parts.assignment, match_live_ranges(parts)[0]
+    values = sorted(parts.assignment.values, key=lambda value: value.value_id)
+    ranges, _ = match_live_ranges(parts.live_ranges.ranges, values)
+    return program_of(a_text()), parts.assignment, ranges
 
 
 def read_whole(pattern):

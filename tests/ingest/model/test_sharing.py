@@ -3,12 +3,12 @@
 import pytest
 
 from memhouse.xla.errors import DumpError
-from memhouse.xla.estimate import Estimate, estimate_memory
-from memhouse.xla.placement import Kind
+from memhouse.xla.estimate import estimate_assignment
+from memhouse.xla.parts import BufferAssignment
 from memhouse.xla.shapes import ArrayShape, parse_shape
 from memhouse.xla.sizes import CPU, GPU, TPU, array_bytes, platform_of
 
-from .texts import IN_PLACE, analyse_text, figures, names, read_program
+from .texts import IN_PLACE, analyse_text, figures, read_program
 
 FUSED = """\
 HloModule fused, is_scheduled=true
@@ -44,15 +44,21 @@ ENTRY %main (p: f32[1024]) -> f32[1024] {
 """
 
 
-def estimated(text: str) -> Estimate:
+def estimated(text: str) -> BufferAssignment:
     analysis = analyse_text(text)
-    return estimate_memory(analysis, platform_of(analysis.program))
+    return estimate_assignment(analysis, platform_of(analysis.program))
 
 
 def places(text: str) -> dict[str, str]:
-    """Whose place each value has, of the values that share one."""
-    of = names(analyse_text(text))
-    return {of[i]: of[j] for i, j in enumerate(estimated(text).first_value) if i != j}
+    """The first value at the address of each other temp value."""
+    assignment = estimated(text)
+    temps = {row.allocation_index for row in assignment.allocations if row.is_temp}
+    at_address: dict[tuple[int | None, int | None], list[str]] = {}
+    for value in assignment.values:
+        if value.allocation_index in temps:
+            address = (value.allocation_index, value.offset_bytes)
+            at_address.setdefault(address, []).append(f"{value.instruction}{value.shape_index}")
+    return {name: first for first, *others in at_address.values() for name in others}
 
 
 def peak(text: str, space: int = 0) -> dict[str, int]:
@@ -217,6 +223,9 @@ ENTRY %main (p: f32[8]) -> f32[64] {
   ROOT %out = f32[64]{0} pad(%less, %less), padding=0_60
 }
 """
-    found, of = estimated(text), names(analyse_text(text))
-    kinds = {of[value]: s.kind for s in found.sets.values() for value in s.values}
-    assert (kinds["outer{}"], kinds["inner{}"]) == (Kind.OUTPUT, Kind.TEMP)
+    found = estimated(text)
+    allocations = {value.instruction: value.allocation_index for value in found.values}
+    live_out = {row.allocation_index for row in found.allocations if row.maybe_live_out}
+    temps = {row.allocation_index for row in found.allocations if row.is_temp}
+    assert allocations["outer"] in live_out
+    assert allocations["inner"] in temps
