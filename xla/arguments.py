@@ -34,6 +34,7 @@ class Argument:
     Attributes:
         name: its op_name; None without one.
         array: its shape; None for a tuple.
+        container: the argument of the user's function that it is a leaf of.
         is_replaced: whether an output takes over its buffer, or is the argument.
         has_own_result: whether the program computes at least as many outputs of its type and
             dimensions as there are such arguments.
@@ -45,6 +46,7 @@ class Argument:
 
     name: str | None
     array: ArrayShape | None
+    container: str
     is_replaced: bool = False
     has_own_result: bool = False
     is_trained: bool = False
@@ -52,12 +54,6 @@ class Argument:
     is_read_by_optimizer: bool = False
     is_differentiated: bool = False
     is_updated: bool = False
-
-    @property
-    def container(self) -> str:
-        """The argument of the user's function that it is a leaf of; empty without a name."""
-        match = _CONTAINER.match(self.name or "")
-        return match[0] if match else ""
 
     @property
     def is_named_weight(self) -> bool:
@@ -110,10 +106,7 @@ def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
         no optimizer and replaces nothing.
     """
     named, flow, passes = owned.named, owned.named.flow, owned.passes
-    arguments = {
-        row: Argument(named.op_name[row].text, owned.values.array[named.value_of(row)])
-        for row in named.program.parameters(named.program.entry)
-    }
+    arguments = _read_arguments(owned)
     _add_readers(owned, arguments)
     results = [(flow.value[slot], slot) for slot in owned.analysis.result_slots()]
     loops = find_loop_phis(owned.values)
@@ -144,6 +137,25 @@ def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
     return arguments, bool(has_own_update) and not has_optimizer and not replaces
 
 
+def _read_arguments(owned: OwnedValues) -> dict[int, Argument]:
+    """The arguments with their names and types, by row.
+
+    An argument without a name counts as a leaf of the program's first container.
+    """
+    named, program = owned.named, owned.named.program
+    arguments = {}
+    for row in program.parameters(program.entry):
+        name = named.op_name[row].text
+        container = _CONTAINER.match(name or "")
+        array = owned.values.array[named.value_of(row)]
+        arguments[row] = Argument(name, array, container[0] if container else "")
+    named_leaves = [argument for argument in arguments.values() if argument.name is not None]
+    for argument in arguments.values():
+        if argument.name is None and named_leaves:
+            argument.container = named_leaves[0].container
+    return arguments
+
+
 def _add_readers(owned: OwnedValues, arguments: dict[int, Argument]) -> None:
     """Set what reads each argument, and whether the optimizer computes with it.
 
@@ -168,6 +180,8 @@ def _add_readers(owned: OwnedValues, arguments: dict[int, Argument]) -> None:
                 argument.is_updated = argument.is_updated or owned.values.elements[read.value] > 1
         elif passes.by_row[reader] in (FORWARD, BACKWARD, REMATERIALISED):
             argument.is_read_by_model = True
+        if named.program.opcode[reader] == "convert":
+            reader = read.user
         if passes.is_differentiated(named.op_name[reader], reader):
             argument.is_differentiated = True
 

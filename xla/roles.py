@@ -140,7 +140,10 @@ def _role_in_training(argument: Argument) -> Role | None:
         or (argument.is_trained and not is_weight and argument.is_read_by_optimizer)
     ):
         return "optimizer state"
-    if is_weight:
+    # A weight of which there is no gradient, such as that of a router that only chooses.
+    if is_weight or (
+        argument.is_replaced and argument.is_read_by_model and argument.is_named_weight
+    ):
         return "weight"
     return "state" if argument.is_state else None
 
