@@ -270,10 +270,14 @@ def _count_iterations(program: Program, loop: int) -> int | None:
         return None
     counter, limit = (_origin(program, operand) for operand in program.operands[test])
     element, end = _state_element(program, counter), program.integers.get(limit)
+    carried = _state_element(program, limit)
+    body_root = program.root[called["body"]]
+    if carried is not None and _is_passed_on(program, body_root, carried):
+        end = program.integers.get(_tuple_element(program, program.operand(loop, 0), carried))
     if element is None or end is None:
         return None
     begin = program.integers.get(_tuple_element(program, program.operand(loop, 0), element))
-    step = _step(program, _tuple_element(program, program.root[called["body"]], element), element)
+    step = _step(program, _tuple_element(program, body_root, element), element)
     if begin is None or step is None or step <= 0:
         return None
     return max(0, -((begin - end) // step))
@@ -288,10 +292,15 @@ def _origin(program: Program, row: int) -> int:
 
 def _state_element(program: Program, row: int) -> int | None:
     """Index of the element of the loop's state that an instruction takes; None if none."""
-    if program.opcode[row] != "get-tuple-element" or not program.operands[row]:
+    if row == NONE or program.opcode[row] != "get-tuple-element" or not program.operands[row]:
         return None
     is_state = program.parameter_number[program.operands[row][0]] == 0
     return program.tuple_index[row] if is_state else None
+
+
+def _is_passed_on(program: Program, body_root: int, element: int) -> bool:
+    """Whether a loop's body leaves an element of the state as it is."""
+    return _state_element(program, _tuple_element(program, body_root, element)) == element
 
 
 def _tuple_element(program: Program, row: int, element: int) -> int:

@@ -114,6 +114,43 @@ def test_the_work_of_a_loop_is_that_of_all_iterations():
     assert (work.total_flops, work.unknown_loops) == (10 * 2 * 8 * 8, 0)
 
 
+# The limit is an element of the loop's state that the body passes on.
+CARRIED = """\
+HloModule carried, is_scheduled=true
+
+%body (b: (s32[], s32[])) -> (s32[], s32[]) {
+  %b = (s32[], s32[]) parameter(0)
+  %i = s32[] get-tuple-element(%b), index=0
+  %n = s32[] get-tuple-element(%b), index=1
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  ROOT %again = (s32[], s32[]) tuple(%next, %n)
+}
+
+%condition (c: (s32[], s32[])) -> pred[] {
+  %c = (s32[], s32[]) parameter(0)
+  %j = s32[] get-tuple-element(%c), index=0
+  %m = s32[] get-tuple-element(%c), index=1
+  ROOT %less = pred[] compare(%j, %m), direction=LT
+}
+
+ENTRY %main () -> (s32[], s32[]) {
+  %zero = s32[] constant(0)
+  %seven = s32[] constant(7)
+  %first = (s32[], s32[]) tuple(%zero, %seven)
+  ROOT %loop = (s32[], s32[]) while(%first), condition=%condition, body=%body
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"), [("", "", [7]), ("(%next, %n)", "(%next, %i)", [])]
+)
+def test_a_limit_may_be_carried_by_the_loop(old, new, counts):
+    work = measure_work(program_of(CARRIED.replace(old, new)))
+    assert list(work.trip_counts.values()) == counts
+
+
 @pytest.mark.parametrize(
     ("old", "new", "count"),
     [
