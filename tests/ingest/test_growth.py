@@ -90,5 +90,5 @@ def test_four_times_the_program_is_four_times_the_work(cost, count):
         read(make(10))
         once, four_times = cost(make(count)), cost(make(4 * count))
         powers[make.__name__] = log2(four_times / once) / 2
-    # A bit for each pair of instructions, beside what a chain takes, is a power of 1.1.
-    assert {shape: power for shape, power in powers.items() if power > 1.05} == {}
+    # Python shares numbers up to 256. A bit for each pair of instructions would be 1.2.
+    assert {shape: power for shape, power in powers.items() if power > 1.1} == {}
