@@ -175,7 +175,7 @@ def _add_readers(owned: OwnedValues, arguments: dict[int, Argument]) -> None:
         if passes.by_row[reader] == OPTIMIZER:
             argument.is_read_by_optimizer = True
             # A scan slices its inputs next to the body's work, so that a slice is no update.
-            computes = named.owns[reader] and not named.op_name[reader].is_slice
+            computes = named.can_be_owner[reader] and not named.op_name[reader].is_slice
             if computes and _is_float(owned.values.array[read.value]):
                 argument.is_updated = argument.is_updated or owned.values.elements[read.value] > 1
         elif passes.by_row[reader] in (FORWARD, BACKWARD, REMATERIALISED):
