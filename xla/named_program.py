@@ -38,7 +38,7 @@ class NamedProgram:
         is_fused: by row, whether it is part of a fusion.
         is_named: by row, whether its op_name is strong.
         outer_operand: by row of a parameter in a fusion, the fusion's operand that it stands for.
-        can_be_owner: by row, whether it computes what its strong op_name says, and so can own values.
+        can_be_owner: by row, whether its op_name is strong and states what it computes.
     """
 
     def __init__(self, program: Program, flow: Dataflow) -> None:

@@ -76,7 +76,8 @@ def _sets_read_by_optimizer(owned: OwnedValues) -> set[int]:
         owned.analysis.liveness.alias_set[read.value]
         for read in owned.reads
         if owned.value_pass[read.value] == BACKWARD
-        and owned.passes.by_row[owned.readers.inner_reader(read.user, read.operand)] == OPTIMIZER
+        and owned.passes.by_row[owned.readers.inner_reader(read.user, read.operand_number)]
+        == OPTIMIZER
     }
 
 

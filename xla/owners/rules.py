@@ -51,7 +51,7 @@ class OwnerRules:
         return self._candidates
 
     def _apply_rule(self, value: int) -> None:
-        """Add candidates by the first rule that applies; the value's name is its fallback already."""
+        """Add candidates by the first rule that applies; the fallback by name is set already."""
         opcode = self.values.opcode[value]
         if value in self.loop_phis:
             self._follow_loop(value)
