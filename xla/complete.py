@@ -88,13 +88,10 @@ def fill_missing_parts(
 def _choose_schedule(
     analysis: Analysis, assignment: BufferAssignment, platform: str
 ) -> tuple[Analysis, BufferAssignment]:
-    """The better of two schedules of a text without one: text order and a list schedule.
+    """The better of two schedules of a text without one: the given text order, a list schedule.
 
-    The better one has the lower peak in the main memory, the only space whose peak XLA's
-    schedulers minimize. The assignment also has the peaks in the worse schedule.
-
-    Args:
-        analysis, assignment: in text order.
+    The better one has the lower peak in the main memory, the only space that XLA's schedulers
+    look at. The assignment also has the peaks in the worse schedule.
     """
     other = list_schedule(analysis, platform)
     other_assignment = estimate_assignment(other, platform)
@@ -220,15 +217,9 @@ def reported_peak(analysis: Analysis) -> tuple[int | None, list[PeakValue]]:
     reported_bytes = cache(_reported_bytes)
     peak: list[PeakValue] = []
     try:
+        sizes = {value: reported_bytes(flow.slots.tree(flow.row[value]), 0) for value in live}
         # XLA removes a value one time after its end, and after adding those that start then.
-        intervals = [
-            (
-                liveness.start[value],
-                liveness.end[value] + 1,
-                reported_bytes(flow.slots.tree(flow.row[value]), 0),
-            )
-            for value in live
-        ]
+        intervals = [(liveness.start[v], liveness.end[v] + 1, size) for v, size in sizes.items()]
         changes = [(0, 0), *sum_changes(intervals)]
         peak_time, _ = max(changes, key=lambda change: change[1])
         for value in live:

@@ -67,11 +67,10 @@ def find_gradient_reach(
             if depends[row] and is_backward:
                 is_reached[row] = True
     inner_callers = {caller[computation] for computation in enclosing - main}
+    is_main = [computation in main for computation in program.computation]
     return GradientReach(
         main,
-        nearest_callers(
-            program, caller, [computation in main for computation in program.computation]
-        ),
+        nearest_callers(program, caller, is_main),
         is_reached,
         depends,
         {row for row in inner_callers if program.opcode[row] == "while"},

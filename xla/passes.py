@@ -17,7 +17,6 @@ from .gradient_reach import (
     nearest_callers,
 )
 from .named_program import NamedProgram
-from .names import OpName
 from .program import NONE, Program
 
 Pass = Literal["argument", "forward", "backward", "rematerialised", "optimizer", "other"]
@@ -66,9 +65,7 @@ def find_passes(named: NamedProgram) -> Passes:
     """
     program, op_names = named.program, named.op_name
     is_clone = [".remat" in name and bool(_CLONE.search(name)) for name in program.names]
-    by_name = [
-        _pass_by_name(named, row, op_name, is_clone[row]) for row, op_name in enumerate(op_names)
-    ]
+    by_name = [_pass_by_name(named, row, is_clone[row]) for row in range(len(program))]
     if not any(op_name.is_backward for op_name in op_names):
         return Passes([pass_ or OTHER for pass_ in by_name], is_clone, [False] * len(program))
     loops_around_backward = {
@@ -93,8 +90,9 @@ def find_passes(named: NamedProgram) -> Passes:
     )
 
 
-def _pass_by_name(named: NamedProgram, row: int, op_name: OpName, is_clone: bool) -> Pass | None:
+def _pass_by_name(named: NamedProgram, row: int, is_clone: bool) -> Pass | None:
     """The pass by rules 1 to 5, or None if none of them applies."""
+    op_name = named.op_name[row]
     if named.is_argument[row]:
         return ARGUMENT
     if is_clone or op_name.is_rematerialised:

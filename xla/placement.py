@@ -84,13 +84,9 @@ def place_values(analysis: Analysis, sizes: ValueSizes, sharing: Sharing) -> dic
     never_reuse = _sets_that_never_reuse(analysis, sharing.platform)
     search = _Search(analysis, sharing, sets)
     for alias_set in _sort_sets(analysis, sets):
-        allocation = None
-        if (
-            alias_set.kind in (Kind.TEMP, Kind.OUTPUT)
-            and not alias_set.is_tuple
-            and alias_set.number not in never_reuse
-        ):
-            allocation = search.find(alias_set)
+        may_share = alias_set.kind in (Kind.TEMP, Kind.OUTPUT) and not alias_set.is_tuple
+        may_share = may_share and alias_set.number not in never_reuse
+        allocation = search.find(alias_set) if may_share else None
         if allocation is not None:
             alias_set.allocation, alias_set.kind = allocation.owner.number, allocation.owner.kind
             search.add(allocation, alias_set)
@@ -369,11 +365,8 @@ def _copies(analysis: Analysis) -> dict[int, list[int]]:
 def _end_slots(analysis: Analysis) -> list[int]:
     """By value, the slot that has it last in the schedule; of several the first in the text."""
     flow, last_time = analysis.flow, last_times(analysis.program, analysis.schedule)
-    slots = list(flow.defined_at)
+    row, end_slots = flow.slots.row, list(flow.defined_at)
     for slot, value in enumerate(flow.value):
-        if (
-            value != NONE
-            and last_time[flow.slots.row[slot]] > last_time[flow.slots.row[slots[value]]]
-        ):
-            slots[value] = slot
-    return slots
+        if value != NONE and last_time[row[slot]] > last_time[row[end_slots[value]]]:
+            end_slots[value] = slot
+    return end_slots

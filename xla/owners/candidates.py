@@ -80,8 +80,7 @@ class Search:
     def __init__(self, candidates: Candidates, is_fill: list[bool], loops: Container[int]) -> None:
         self._candidates, self._loops = candidates.candidates, loops
         self._candidate_rule = candidates.rule
-        self.owner = list(candidates.fallback_owner)
-        self.rule = list(candidates.fallback_rule)
+        self.owner, self.rule = list(candidates.fallback_owner), list(candidates.fallback_rule)
         self.fill = [value if fills else NONE for value, fills in enumerate(is_fill)]
         # By value whose search has not ended, the index of its current candidate.
         self._current = dict.fromkeys(self._candidates, 0)
