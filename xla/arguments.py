@@ -33,8 +33,7 @@ class Argument:
     Attributes:
         name: its op_name; None without one.
         array: its shape; None for a tuple.
-        container: the argument of the user's function that it belongs to: `params` of
-            `params['w']`.
+        container: the user's argument that it belongs to: `params` of `params['w']`.
         is_replaced: whether an output reuses its buffer, or is the argument.
         has_own_result: whether the program computes at least as many outputs of its type and
             dimensions as there are such arguments.

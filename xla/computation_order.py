@@ -23,7 +23,7 @@ class MovableBuffer:
     """A buffer that is live at an instruction in the current order, but not in every allowed one.
 
     Attributes:
-        maker, reader: the instruction that defines it, and the next that reads it.
+        maker, reader: the instruction that defines it, and the next one that accesses it.
         is_read_late: whether the reader need not wait for the instruction; otherwise the maker
             need not run before it.
     """
@@ -73,8 +73,8 @@ class ComputationOrder:
         for number, nodes in enumerate(self._touches):
             for node in nodes:
                 self._touched[node].append(number)
-        node, distinct = self.node, [dict.fromkeys(program.operands[row]) for row in rows]
-        self._operands = [[node[o] for o in operands if o in node] for operands in distinct]
+        node_of, distinct = self.node, [dict.fromkeys(program.operands[row]) for row in rows]
+        self._operands = [[node_of[o] for o in operands if o in node_of] for operands in distinct]
         # XLA's schedulers follow control dependencies as they follow operands.
         self._searched = [list(operands) for operands in self._operands]
         for first, then in control:

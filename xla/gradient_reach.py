@@ -43,7 +43,7 @@ class GradientReach:
 def find_gradient_reach(
     program: Program, caller: list[int], loops_around_backward: dict[int, int]
 ) -> GradientReach:
-    """Follow the results of backward instructions through the main computations.
+    """Follow results of backward instructions to all that depend on them in main computations.
 
     Instructions that depend on no parameter are never reached, because XLA shares constants
     between the backward and the forward pass.

@@ -125,9 +125,7 @@ class _GraphRule:
         self._program, self._reach = program, reach
         files = {metadata.source_file or "" for metadata in program.metadata}
         self._torch_files = {file for file in files if _TORCH_OPTIMIZERS in file}
-        self._forward_lines = (
-            _lines_without_gradient(program, by_name, reach) if is_old_jax else set()
-        )
+        self._forward_lines = _find_forward_lines(program, by_name, reach) if is_old_jax else set()
         undecided, optimizer = set(), set()
         for computation in reach.main:
             for row in program.rows_of(computation):
@@ -153,7 +151,7 @@ class _GraphRule:
         return bool(self._forward_lines) and _source_line(self._program, row) in self._forward_lines
 
 
-def _lines_without_gradient(
+def _find_forward_lines(
     program: Program, by_name: list[Pass | None], reach: GradientReach
 ) -> set[tuple[str, int]]:
     """The source lines of instructions that depend on a parameter and on no gradient."""

@@ -1,4 +1,4 @@
-"""Earlier values of a value's buffer: each value is followed back through copies and the like."""
+"""Earlier values of each buffer: values are followed back through copies, updates and loops."""
 
 from functools import partial
 from typing import NamedTuple
@@ -81,12 +81,12 @@ class Buffers:
 
     def begins_filled(self, update: Update) -> bool:
         """Whether an updated buffer held one number everywhere before all updates."""
-        first = self.first_value(update)
-        if update.fills_inside or first == NONE:
+        first_value = self.first_value(update)
+        if update.fills_inside or first_value == NONE:
             return update.fills_inside
         # The chain also ends at an update whose fusion computes the fill.
-        earlier = self.updates.get(first)
-        return self._fills.is_fill[first] or (earlier is not None and earlier.fills_inside)
+        earlier = self.updates.get(first_value)
+        return self._fills.is_fill[first_value] or (earlier is not None and earlier.fills_inside)
 
 
 def _step_before_relayout(values: Values, fusions: Fusions, value: int) -> int:

@@ -96,10 +96,10 @@ class Search:
             value = path[-1]
             candidate = self._candidates[value][self._current[value]]
             if candidate.value in position:
-                leaving = self._leave_cycle(path[position[candidate.value] :])
-                for successor in path[position[leaving] + 1 :]:
+                exit_value = self._leave_cycle(path[position[candidate.value] :])
+                for successor in path[position[exit_value] + 1 :]:
                     del position[successor]
-                del path[position[leaving] + 1 :]
+                del path[position[exit_value] + 1 :]
             elif candidate.value in self._current:
                 position[candidate.value] = len(path)
                 path.append(candidate.value)

@@ -57,7 +57,7 @@ class _Owners:
             None if row == NONE else rule
             for row, rule in zip(search.owner, search.rule, strict=True)
         ]
-        # By alias set, the owner of its first value that has one.
+        # By alias set, the owner of its first value in text order that has one.
         self._owner_of_set: dict[int, int] = {}
         for value, row in enumerate(self.row):
             if row != NONE:
