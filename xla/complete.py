@@ -88,7 +88,7 @@ def fill_missing_parts(
 def _choose_schedule(
     analysis: Analysis, assignment: BufferAssignment, platform: str
 ) -> tuple[Analysis, BufferAssignment]:
-    """The better of two schedules of a text without one: its own order and a list schedule.
+    """The better of two schedules of a text without one: text order and a list schedule.
 
     The better one has the lower peak in the main memory, the only space that XLA's schedulers
     look at. The assignment also has the peaks in the worse schedule.

@@ -14,11 +14,11 @@ _ELEMENTWISE = frozenset(ELEMENTWISE)
 
 
 class Elementwise:
-    """Whether users of fused instructions, direct or not, are all elementwise, for one program.
+    """The fused instructions of a program that reach one that is not elementwise, through users.
 
-    The lists are by row: whether a user of the fused instruction, a user of that user and so on is
-    another instruction. A fusion reads an operand element by element if the parameter of its
-    computation reaches none.
+    Its lists are by row: whether a user of the fused instruction, a user of that user and so on is
+    not elementwise. A fusion reads an operand element by element if the parameter of its
+    computation reaches no such user.
 
         %fused (a: f32[8], b: f32[8]) -> f32[8] {
           %a = f32[8]{0} parameter(0)             # reaches none

@@ -237,8 +237,8 @@ class Forwarding:
     def _keep_until_done(self, schedule: Schedule, in_place_pairs: list[tuple[int, int]]) -> None:
         """Forward an operand that an async-start updates in place to {1} of its result.
 
-        XLA counts the update as a new value only at the async-done; but a fusion's from the start,
-        as one whose operands an async-update binds.
+        XLA counts the update as a new value only at the async-done; but from the start if a fusion
+        does it, or if an async-update binds its operands.
         """
         program, slots = self.program, self.slots
         start_by_root: dict[int, int] = {}

@@ -265,7 +265,7 @@ def _end_where_next_starts(start: list[int], end: list[int], alias_set: list[int
     """Let each value end where the next value of its alias set starts, if their ranges touch.
 
     XLA ends a value at the start of the next, not one earlier. Of two values whose ranges touch,
-    the one that starts later is live as long as either is. Ranges with a gap between them keep
+    the second by start and end is live as long as either is. Ranges with a gap between them keep
     their ends.
     """
     members: dict[int, list[int]] = {}
