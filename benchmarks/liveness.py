@@ -19,7 +19,7 @@ from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
 from memhouse.xla.analysis import Analysis
-from memhouse.xla.complete import complete
+from memhouse.xla.complete import fill_missing_parts
 from memhouse.xla.errors import DumpError
 from memhouse.xla.liveness import analyse
 from memhouse.xla.parts import Parts
@@ -181,7 +181,7 @@ class Report:
             dumped = parts.live_ranges.ranges if parts.live_ranges is not None else None
             analysis = analyse(program, changelist, dumped)
             between = time.perf_counter()
-            alone, *_ = complete(Parts(program=program), analysis, key.platform)
+            alone, *_ = fill_missing_parts(Parts(program=program), analysis, key.platform)
         except DumpError as error:
             self.modules["refused"] += 1
             print(f"{name}: {error}")

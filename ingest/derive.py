@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..xla.attribution import Attribution, attribute
-from ..xla.complete import complete
+from ..xla.complete import fill_missing_parts
 from ..xla.errors import DumpError
 from ..xla.liveness import analyse
 from ..xla.parts import Parts
@@ -81,7 +81,9 @@ def derive(
         mark_output(parts.assignment, analysis)
     derivation.is_scheduled = program.header.is_scheduled
     if completes:
-        derivation.parts, analysis, notes.why_no_figures = complete(parts, analysis, platform)
+        derivation.parts, analysis, notes.why_no_figures = fill_missing_parts(
+            parts, analysis, platform
+        )
         derivation.program = program
         assignment = derivation.parts.assignment
         if assignment is not None and assignment.peak_high:

@@ -12,7 +12,7 @@ from ..xla.agreement import (
 )
 from ..xla.allocation_values import values_of_allocations
 from ..xla.attribution import Attribution
-from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, Event, PassRow, follow
+from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, Event, PassRow, trace_back
 from ..xla.complete import match_values
 from ..xla.figures import MemoryFigures, memory_figures
 from ..xla.idle_buffers import (
@@ -505,7 +505,7 @@ class _ModuleBuilder:
     def _add_passes(self, peak_buffers: Sequence[PeakBuffer]) -> list[str]:
         """The rows of `passes` and `buffer_passes`. Returns the texts that cannot be read."""
         followed = self._followed_values(peak_buffers)
-        rows, events, unread = follow(self.parts.pass_texts, [name for _, name in followed])
+        rows, events, unread = trace_back(self.parts.pass_texts, [name for _, name in followed])
         self._add("passes", PassRow._fields, rows)
         buffer_passes = [
             (value_id, number, step, *event)

@@ -29,7 +29,7 @@ class Workers:
     """A number of jobs for reading programs; a context manager.
 
     With one job this process reads; with several jobs as many processes read, a program each.
-    `user_code` are patterns of files that are the user's code, see `frames.are_library`.
+    `user_code` are patterns of files that are the user's code, see `frames.is_library`.
     """
 
     def __init__(self, jobs: int, user_code: Sequence[str] = ()) -> None:

@@ -26,7 +26,7 @@ _ELEMENT_NUMBER = re.compile(r"/\*index=\d+\*/")
 
 
 class Contradiction(NamedTuple):
-    """A part, by its name in `parts`, and how it contradicts the other parts."""
+    """A contradiction of a part, by its name in `parts`, to the other parts."""
 
     part: str
     message: str
@@ -35,7 +35,7 @@ class Contradiction(NamedTuple):
 def match_live_ranges(
     live_ranges: Iterable[LiveRange], values: Iterable[AssignedValue]
 ) -> tuple[dict[int, LiveRange], list[LiveRange]]:
-    """The live ranges by value_id, in ascending order, and the live ranges without a value.
+    """The live ranges by value_id, ascending, and those without a value in the assignment.
 
     XLA prints no value ids there: the instruction and the shape index identify the value.
 
@@ -45,24 +45,26 @@ def match_live_ranges(
     value_ids: dict[tuple[str, str], int] = {}
     for value in values:
         value_ids.setdefault((value.instruction, value.shape_index), value.value_id)
-    matched: dict[int, LiveRange] = {}
-    unmatched: list[LiveRange] = []
+    range_by_value_id: dict[int, LiveRange] = {}
+    ranges_without_value: list[LiveRange] = []
     for live_range in live_ranges:
         value_id = value_ids.get((live_range.instruction, live_range.shape_index))
         if value_id is None:
-            unmatched.append(live_range)
+            ranges_without_value.append(live_range)
         else:
-            matched.setdefault(value_id, live_range)
-    return dict(sorted(matched.items())), unmatched
+            range_by_value_id.setdefault(value_id, live_range)
+    return dict(sorted(range_by_value_id.items())), ranges_without_value
 
 
 def contradictions(
-    parts: Parts, live_ranges: Mapping[int, LiveRange], unmatched: Sequence[LiveRange]
+    parts: Parts,
+    range_by_value_id: Mapping[int, LiveRange],
+    ranges_without_value: Sequence[LiveRange],
 ) -> list[Contradiction]:
     """All contradictions between the parts.
 
     Args:
-        live_ranges, unmatched: as `match_live_ranges` returns them.
+        range_by_value_id, ranges_without_value: as `match_live_ranges` returns them.
     """
     result = [
         Contradiction(part, f"{part} is in two files: keep only this dump's")
@@ -76,7 +78,9 @@ def contradictions(
         result += [Contradiction(USED_VALUES, message) for message in messages]
     result += [Contradiction(BUFFER_ASSIGNMENT, text) for text in _oversized_values(assignment)]
     if parts.live_ranges is not None:
-        messages = _contradicting_ranges(assignment, parts.live_ranges, live_ranges, unmatched)
+        messages = _live_range_contradictions(
+            assignment, parts.live_ranges, range_by_value_id, ranges_without_value
+        )
         result += [Contradiction(LIVE_RANGE, message) for message in messages]
     return result
 
@@ -111,7 +115,7 @@ def _differing_values(assignment: BufferAssignment, used: UsedValues) -> list[st
 
 
 def _oversized_values(assignment: BufferAssignment) -> list[str]:
-    """The values that are not within their allocation, as a message."""
+    """A message about the values that are not within their allocation, if there are any."""
     sizes = {
         allocation.allocation_index: allocation.size_bytes for allocation in assignment.allocations
     }
@@ -127,16 +131,21 @@ def _oversized_values(assignment: BufferAssignment) -> list[str]:
     return _counted(beyond, "values reach beyond their allocation, the first is")
 
 
-def _contradicting_ranges(
+def _live_range_contradictions(
     assignment: BufferAssignment,
     dumped: LiveRanges,
-    live_ranges: Mapping[int, LiveRange],
-    unmatched: Sequence[LiveRange],
+    range_by_value_id: Mapping[int, LiveRange],
+    ranges_without_value: Sequence[LiveRange],
 ) -> list[str]:
     """Contradictions of the live ranges with the assignment and the schedule, as messages.
 
-    Every value in a temp allocation has a live range; thread-local values and some constants have
-    none (`tpu/decode-v5e`, constant.200).
+    Every value in a temp allocation must have a live range. Thread-local values and some constants
+    have none (constant.200 in the sample dump `tpu/decode-v5e`). A range may end at the program's
+    end, `len(schedule)`.
+
+    Args:
+        dumped: the part with the schedule and all ranges.
+        range_by_value_id, ranges_without_value: as `match_live_ranges` returns them.
     """
     temps = {
         allocation.allocation_index for allocation in assignment.allocations if allocation.is_temp
@@ -144,11 +153,11 @@ def _contradicting_ranges(
     missing = [
         value
         for value in assignment.values
-        if value.allocation_index in temps and value.value_id not in live_ranges
+        if value.allocation_index in temps and value.value_id not in range_by_value_id
     ]
     late = [row for row in dumped.ranges if row.end_time > len(dumped.schedule)]
     return [
-        *_counted(unmatched, "live ranges have no value, the first is that of"),
+        *_counted(ranges_without_value, "live ranges have no value, the first is that of"),
         *_counted(missing, "values have no live range, the first is"),
         *_counted(late, "live ranges end after the schedule, the first is that of"),
     ]
@@ -188,7 +197,7 @@ def disagreements(
 
 
 def _frame_disagreements(program: Program) -> list[str]:
-    """The first stack frame of each kind that is missing or lacks a file or a function."""
+    """Messages about the first stack frame of each kind that is missing or incomplete."""
     frames = program.frames
     messages = []
     used = (metadata.stack_frame_id for metadata in program.metadata)
@@ -237,27 +246,27 @@ def _value_disagreements(program: Program, values: Iterable[AssignedValue]) -> l
 
 
 def difference(
-    parts: Parts, analysis: Analysis, values: Sequence[AssignedValue], matches: Sequence[int]
+    parts: Parts, analysis: Analysis, values: Sequence[AssignedValue], flow_values: Sequence[int]
 ) -> str | None:
-    """The first live range, position or use that the dump and the HLO text do not share.
+    """A message about the first live range, position or use in which dump and text differ.
 
     None if all agree, or a part is missing. The dump may lack the live ranges of constants. A live
     range without a value is a contradiction of its own.
 
     Args:
-        values, matches: as `match_values` takes and returns them.
+        values, flow_values: as `match_values` takes and returns them.
     """
     if parts.live_ranges is None or parts.used_values is None:
         return None
     names = {(value.instruction, value.shape_index) for value in values}
-    derived_ranges = {row[:2]: row for row in derive_ranges(analysis, values, matches)}
+    derived_ranges = {row[:2]: row for row in derive_ranges(analysis, values, flow_values)}
     for row in parts.live_ranges.ranges:
         if row[:2] in names and derived_ranges.get(row[:2]) != row:
             name, index, start, end = row
             return (
                 f"{name}{index} lives from {start} to {end} in the dump, otherwise by the HLO text"
             )
-    positions, uses = derive_positions_and_uses(analysis, values, matches)
+    positions, uses = derive_positions_and_uses(analysis, values, flow_values)
     return _row_difference("position", parts.used_values.positions, positions) or _row_difference(
         "use", parts.used_values.uses, uses
     )
@@ -266,7 +275,7 @@ def difference(
 def _row_difference(
     kind: str, dumped: Sequence[Position | Use], derived: Sequence[Position | Use]
 ) -> str | None:
-    """The first row that is on one side only, without its index among those of its value.
+    """A message about the first row that is on one side only, its index aside.
 
     The text does not determine the order in which XLA lists the rows.
     """

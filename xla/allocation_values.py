@@ -31,9 +31,8 @@ def values_of_allocations(
             continue
         fitting_ids = arguments if allocation.is_parameter else results
         if allocation.is_parameter or allocation.maybe_live_out:
-            candidates = [
-                value for value in candidates if value.value_id in fitting_ids
-            ] or candidates
+            fitting = [value for value in candidates if value.value_id in fitting_ids]
+            candidates = fitting or candidates
         value_ids.append(min(candidates, key=_rank).value_id)
     return value_ids
 

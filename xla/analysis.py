@@ -16,7 +16,7 @@ class Schedule:
         span_start, span_end: by computation, the time of its first instruction and the time
             after its last; NONE if the control flow does not reach it.
         caller: by computation, the instruction that calls it as part of the schedule, or NONE.
-        operand_shift: by computation, the number of the caller's operand less the parameter's.
+        operand_shift: by computation, the number of a caller's operand minus its parameter's.
         async_start: by computation, the innermost async-start around it, or NONE.
         binder: by row of an async-start, the instruction that binds its operands.
         started: by row of an async-update or async-done, the async-start that it continues;
@@ -73,7 +73,7 @@ class Dataflow:
         return len(self.defined_at)
 
     def value_of(self, row: int) -> int:
-        """The value of an instruction's whole result; NONE where none is, as within fusions."""
+        """The value of an instruction's whole result; NONE without one, as within fusions."""
         start = self.slots.start[row]
         return NONE if start == NONE else self.value[start]
 
@@ -85,7 +85,7 @@ class Liveness:
     Attributes:
         start, end: times of the schedule, both inclusive; NONE for a value of a region, which
             has no time. A value that is live-out ends at the schedule's length.
-        alias_set: the smallest number of the values that must share memory with the value.
+        alias_set: the smallest value in its alias set: the values that must share one buffer.
     """
 
     start: list[int]
@@ -98,9 +98,9 @@ class Analysis:
     """A program with its schedule, values and live ranges.
 
     Attributes:
-        is_newest_libtpu: whether no value reuses the memory of an output.
+        is_newest_libtpu: whether libtpu is so new that no value reuses the memory of an output.
         async_starts_late: whether values of async computations start at the async-start.
-        assumed: by opcode without a rule of its own, how many instructions have it.
+        assumed: by opcode for which a rule is assumed, the number of instructions with values.
     """
 
     program: Program

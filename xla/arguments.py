@@ -15,7 +15,6 @@ from .shapes import ArrayShape
 
 # JAX's name for an array argument of a function with `*args`.
 _STARRED: Final = re.compile(r"args\[\d+\]")
-# The argument of the user's function that a leaf belongs to: `params` of `params['emb']`.
 _CONTAINER: Final = re.compile(r"(?:args|kwargs)\[[^]]*\]|\w+")
 _NAMED_WEIGHT: Final = re.compile(
     r"^weights?\b|\b(?:\w+_)?(?:params?|parameters?)\b"
@@ -34,12 +33,14 @@ class Argument:
     Attributes:
         name: its op_name; None without one.
         array: its shape; None for a tuple.
-        container: the argument of the user's function that it is a leaf of.
-        is_replaced: whether an output takes over its buffer, or is the argument.
+        container: the user's argument that it belongs to: `params` of `params['w']`.
+        is_replaced: whether an output reuses its buffer, or is the argument.
         has_own_result: whether the program computes at least as many outputs of its type and
             dimensions as there are such arguments.
         is_trained: whether the output that replaces it, or one that may be its next value,
             depends on a gradient.
+        is_read_by_model, is_read_by_optimizer: whether the forward or backward pass, or the
+            optimizer, reads it.
         is_differentiated: whether differentiated code reads the argument itself.
         is_updated: whether the optimizer computes with it.
     """
@@ -110,8 +111,8 @@ def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
     _add_readers(owned, arguments)
     results = [(flow.value[slot], slot) for slot in owned.analysis.result_slots()]
     loops = find_loop_phis(owned.values)
-    follows_gradient = {
-        value: passes.follows_gradient[flow.row[_computing_value(owned, loops, value)]]
+    depends_on_gradient = {
+        value: passes.depends_on_gradient[flow.row[_computing_value(owned, loops, value)]]
         for value, _ in results
     }
     # The output's layout may differ from the value's, so that its slot has the shape.
@@ -120,7 +121,7 @@ def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
         for value, slot in results
         if not named.is_argument[flow.row[value]]
     ]
-    updated = [array for value, array in computed if follows_gradient[value]]
+    updated = [array for value, array in computed if depends_on_gradient[value]]
     has_own_update = _with_own_result(arguments, updated)
     for row in _with_own_result(arguments, [array for _, array in computed]):
         arguments[row].has_own_result = True
@@ -128,7 +129,8 @@ def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
         arguments[row].is_replaced = True
     has_optimizer = any(argument.is_read_by_optimizer for argument in arguments.values())
     replaces = any(argument.is_replaced for argument in arguments.values())
-    trained = _replaced_arguments(owned, [v for v, follows in follows_gradient.items() if follows])
+    trained_results = [value for value, depends in depends_on_gradient.items() if depends]
+    trained = _replaced_arguments(owned, trained_results)
     for row, argument in arguments.items():
         # Without an optimizer the program computes gradients alone, possibly also of inputs.
         may_update = has_optimizer or argument.is_leaf or argument.name is None
@@ -138,21 +140,21 @@ def find_arguments(owned: OwnedValues) -> tuple[dict[int, Argument], bool]:
 
 
 def _read_arguments(owned: OwnedValues) -> dict[int, Argument]:
-    """The arguments with their names and types, by row.
+    """The arguments by row, with their names and shapes, and without the evidence.
 
-    An argument without a name counts as a leaf of the program's first container.
+    An argument without a name gets the container of the first named argument, as a guess.
     """
     named, program = owned.named, owned.named.program
     arguments = {}
     for row in program.parameters(program.entry):
         name = named.op_name[row].text
-        container = _CONTAINER.match(name or "")
+        match = _CONTAINER.match(name or "")
         array = owned.values.array[named.value_of(row)]
-        arguments[row] = Argument(name, array, container[0] if container else "")
-    named_leaves = [argument for argument in arguments.values() if argument.name is not None]
+        arguments[row] = Argument(name, array, container=match[0] if match else "")
+    with_name = [argument for argument in arguments.values() if argument.name is not None]
     for argument in arguments.values():
-        if argument.name is None and named_leaves:
-            argument.container = named_leaves[0].container
+        if argument.name is None and with_name:
+            argument.container = with_name[0].container
     return arguments
 
 
@@ -171,19 +173,33 @@ def _add_readers(owned: OwnedValues, arguments: dict[int, Argument]) -> None:
         if argument is None:
             continue
         # XLA fuses the optimizer's work with backward work, so that the reader inside decides.
-        reader = owned.readers.inner_reader(read.user, read.operand)
+        reader = owned.readers.inner_reader(read.user, read.operand_number)
         if passes.by_row[reader] == OPTIMIZER:
             argument.is_read_by_optimizer = True
             # A scan slices its inputs next to the body's work, so that a slice is no update.
-            computes = named.owns[reader] and not named.op_name[reader].is_slice
+            computes = named.can_be_owner[reader] and not named.op_name[reader].is_slice
             if computes and _is_float(owned.values.array[read.value]):
                 argument.is_updated = argument.is_updated or owned.values.elements[read.value] > 1
         elif passes.by_row[reader] in (FORWARD, BACKWARD, REMATERIALISED):
             argument.is_read_by_model = True
         if named.program.opcode[reader] == "convert":
             reader = read.user
-        if passes.is_differentiated(named.op_name[reader], reader):
+        if _is_in_differentiated_code(owned, reader):
             argument.is_differentiated = True
+
+
+def _is_in_differentiated_code(owned: OwnedValues, reader: int) -> bool:
+    """Whether an instruction that reads an argument belongs to differentiated code."""
+    op_name, passes = owned.named.op_name[reader], owned.passes
+    return (
+        op_name.is_forward
+        or op_name.is_backward
+        or op_name.is_rematerialised
+        # A program may look up rows of a table first and differentiate by the rows. In inference
+        # a gather changes no role, because no argument is trained.
+        or op_name.operation == "gather"
+        or (passes.names_lack_passes and passes.by_row[reader] in (FORWARD, BACKWARD))
+    )
 
 
 def _is_float(array: ArrayShape | None) -> bool:
@@ -191,7 +207,7 @@ def _is_float(array: ArrayShape | None) -> bool:
 
 
 def _computing_value(owned: OwnedValues, loops: dict[int, LoopInputs], value: int) -> int:
-    """The value that a value is without copies and loops: the result of the last iteration."""
+    """The value before copies and loops: for a loop's result, that of the body's last iteration."""
     values = owned.values
     while True:
         source = NONE
@@ -207,7 +223,7 @@ def _computing_value(owned: OwnedValues, loops: dict[int, LoopInputs], value: in
 def _with_own_result(
     arguments: dict[int, Argument], results: Iterable[ArrayShape | None]
 ) -> set[int]:
-    """The arguments of whose type and dimensions there are at least as many of these results."""
+    """The arguments with at least as many results of their type and dimensions as arguments."""
     results_of_shape = Counter(map(_plain_shape, results))
     counts = Counter(_plain_shape(argument.array) for argument in arguments.values())
     return {
@@ -224,7 +240,7 @@ def _plain_shape(array: ArrayShape | None) -> tuple[str, tuple[int, ...]] | None
 
 
 def _replaced_arguments(owned: OwnedValues, results: list[int]) -> set[int]:
-    """The rows of the arguments whose buffer one of these results takes over, or that it is."""
+    """The rows of the arguments that one of these results is, or whose buffer it reuses."""
     named, alias_set = owned.named, owned.analysis.liveness.alias_set
     result_sets = {alias_set[value] for value in results}
     replaced = {

@@ -1,8 +1,8 @@
 """Origins of buffers in the compiler's passes, from the texts that XLA dumps between them.
 
-XLA dumps a text after each pass that changed the program. A buffer of the final peak is followed
+XLA dumps a text after each pass that changed the program. A buffer of the final peak is traced
 back from text to text: its instruction mostly keeps its name, and where it does not, the removed
-instruction that it was made from is searched by opcode, shape and operands. `passes.py` is about
+instruction that it replaced is searched by opcode, shape and operands. `passes.py` is about
 the forward and backward passes of training.
 """
 
@@ -31,7 +31,7 @@ EVENTS = (
 )
 # An instruction under another name, as in a copy of a loop's body: it is not reported.
 _RENAMED = "renamed"
-# The largest buffers of the peak are followed, if they have this share of it.
+# The largest buffers of the peak are traced back, if they have this share of it.
 MAX_BUFFERS = 64
 MIN_SHARE = 1e-3
 
@@ -95,13 +95,13 @@ class Event(NamedTuple):
 
 @dataclass
 class _Buffer:
-    """A buffer that is followed back; the name of its instruction is None where its path ends."""
+    """A buffer that is traced back; its instruction's name is None where the trace ends."""
 
     name: str | None
     events: list[tuple[int, Event]] = field(default_factory=list)
 
 
-def follow(
+def trace_back(
     texts: Iterable[PassText], buffers: Sequence[str]
 ) -> tuple[list[PassRow], list[list[tuple[int, Event]]], list[PassText]]:
     """The passes, the events of each buffer with their steps, and the texts that cannot be read.
@@ -112,7 +112,7 @@ def follow(
     Args:
         buffers: the final instruction of each buffer.
     """
-    followed = [_Buffer(name) for name in buffers]
+    traced = [_Buffer(name) for name in buffers]
     rows: list[PassRow] = []
     counts: list[Counter[str]] = []
     unread: list[PassText] = []
@@ -124,37 +124,29 @@ def follow(
             continue
         if after is None:
             # The last text lacks the instructions that were created after it.
-            for buffer in followed:
+            for buffer in traced:
                 buffer.name = buffer.name if buffer.name in program.row_of else None
         else:
             removed = _Removed(program, after)
-            for buffer in followed:
+            for buffer in traced:
                 _step_back(buffer, rows[-1].step, after, program, removed)
-        row = PassRow(
-            text.step,
-            text.pipeline,
-            text.compiler_pass,
-            len(program),
-            estimated_peak(program),
-            digest(program),
-            size,
-        )
-        rows.append(row)
+        origin = text.step, text.pipeline, text.compiler_pass
+        rows.append(PassRow(*origin, len(program), estimated_peak(program), digest(program), size))
         counts.append(Counter(program.opcode))
         after = program
-    for buffer in followed:
+    for buffer in traced:
         if buffer.name is not None and rows:
             buffer.events.append((rows[-1].step, Event("program", buffer.name, None, True)))
     # The rows are in descending order of steps.
     for index, (after_pass, before_pass) in enumerate(pairwise(counts)):
         rows[index] = rows[index]._replace(changes=counted_changes(before_pass, after_pass))
-    return rows[::-1], [buffer.events[::-1] for buffer in followed], unread[::-1]
+    return rows[::-1], [buffer.events[::-1] for buffer in traced], unread[::-1]
 
 
 def _step_back(
     buffer: _Buffer, step: int, after: PassProgram, before: PassProgram, removed: "_Removed"
 ) -> None:
-    """Follow a buffer back over one pass, with several events for a copy of a new instruction."""
+    """Trace a buffer back over one pass: several events for a copy of a new instruction."""
     for _ in range(_MAX_STEPS):
         if buffer.name is None:
             return
@@ -222,7 +214,7 @@ class _Removed:
 
 
 def _event_of(after: PassProgram, row: int, before: PassProgram, removed: _Removed) -> Event | None:
-    """The change that the pass between two texts made to a row of the second; None if none."""
+    """The change that the pass between two texts made to a row of `after`; None if none."""
     name, opcode, shape = after.names[row], after.opcode[row], after.shape[row]
     row_before = before.row_of.get(name)
     if row_before is not None:
@@ -276,11 +268,11 @@ def _fusion_event(after: PassProgram, row: int, before: PassProgram, removed: _R
 
 
 def _fused_root(program: PassProgram, row: int) -> int:
-    """The instruction that computes the result of a fusion, before reshapes; NONE if unknown."""
+    """The fused instruction that computes the result, before reshapes of it; NONE if unknown."""
     callee = program.first_callee(row)
     if callee == NONE:
         return NONE
-    root = program.last_or_root(callee)
+    root = program.root_or_last(callee)
     for _ in range(_MAX_STEPS):
         operands = program.read_operands(root)
         if program.opcode[root] not in _SAME_ELEMENTS or not operands:
@@ -303,7 +295,7 @@ def _name(program: PassProgram, row: int) -> str | None:
 def _wrapped_opcode(program: PassProgram, row: int) -> str | None:
     """The opcode that an async-start, -update or -done runs; None if it names no computation."""
     callee = program.first_callee(row)
-    return None if callee == NONE else program.opcode[program.last_or_root(callee)]
+    return None if callee == NONE else program.opcode[program.root_or_last(callee)]
 
 
 @lru_cache(maxsize=1 << 14)

@@ -1,4 +1,4 @@
-"""Fills in the parts that a dump lacks, from its scheduled HLO text.
+"""The parts that a dump lacks, filled in from its scheduled HLO text.
 
 A dump with a buffer assignment gets exact live ranges, positions and uses ("derived"). HLO text
 alone also gets an estimate of the buffer assignment ("estimated").
@@ -38,65 +38,68 @@ _NOT_SCHEDULED: Final = (
 )
 
 
-def complete(
+def fill_missing_parts(
     parts: Parts, analysis: Analysis, platform: str | None = None
 ) -> tuple[Parts, Analysis, str | None]:
-    """The parts with those that the HLO text determines in addition.
+    """Add the parts that the dump lacks: derived from its assignment, or from an estimated one.
 
-    Parts that were dumped stay as they are. HLO text alone that is not scheduled gets a schedule.
+    Dumped parts stay as they are. HLO text alone that is not scheduled gets a schedule. Without an
+    assignment, but with other parts, nothing is added.
 
     Args:
         platform: cpu, gpu or tpu, if the file names state it; default: as the text suggests.
 
     Returns:
-        The parts; the analysis in the schedule that was chosen; and the reason why nothing could
-        be added, or None.
+        The parts; the analysis in the schedule that was chosen; and the reason if the HLO text
+        does not determine the missing parts, or None.
     """
     program = analysis.program
-    others = (parts.assignment, parts.used_values, parts.live_ranges)
-    if None not in others:
+    dumped = (parts.assignment, parts.used_values, parts.live_ranges)
+    if None not in dumped:
         return parts, analysis, None
-    has_text_only = others == (None, None, None)
+    has_text_only = dumped == (None, None, None)
     if not program.header.is_scheduled and not has_text_only:
         return parts, analysis, _NOT_SCHEDULED
     if parts.assignment is None and not has_text_only:
         return parts, analysis, None
     if parts.assignment is not None:
-        matches = match_values(analysis, parts.assignment.values)
+        flow_values = match_values(analysis, parts.assignment.values)
         start = analysis.liveness.start
         n_live = len(start) - start.count(NONE)
-        n_matched = sum(value != NONE and start[value] != NONE for value in matches)
+        n_matched = sum(value != NONE and start[value] != NONE for value in flow_values)
         if (n_lost := n_live - n_matched) > 0:
             reason = f"{n_lost} values of the HLO text are not in BufferAssignment"
             return parts, analysis, reason
-        return _add_derived(parts, parts.assignment, analysis, matches), analysis, None
+        return _add_derived(parts, parts.assignment, analysis, flow_values), analysis, None
     platform = platform or platform_of(program)
     try:
         assignment = estimate_assignment(analysis, platform)
         if not program.header.is_scheduled:
-            analysis, assignment = _choose_order(analysis, assignment, platform)
+            analysis, assignment = _choose_schedule(analysis, assignment, platform)
     except DumpError as error:
         return parts, analysis, str(error)
-    heap = with_heap_ends(analysis, platform)
-    matches = [value.value_id for value in assignment.values]
-    return _add_derived(parts, assignment, heap, matches), analysis, None
+    analysis_with_heap_ends = with_heap_ends(analysis, platform)
+    # In an estimate the value_id is the value of the dataflow.
+    flow_values = [value.value_id for value in assignment.values]
+    parts = _add_derived(parts, assignment, analysis_with_heap_ends, flow_values)
+    return parts, analysis, None
 
 
-def _choose_order(
+def _choose_schedule(
     analysis: Analysis, assignment: BufferAssignment, platform: str
 ) -> tuple[Analysis, BufferAssignment]:
-    """The better of two orders of a text without a schedule: text order and a list schedule.
+    """The better of two schedules of a text without one: text order and a list schedule.
 
-    The better one has the lower peak in the main memory, the one of all spaces that XLA's
-    schedulers look at. The assignment has the peaks in the worse order, too.
+    The better one has the lower peak in the main memory, the only space that XLA's schedulers
+    look at. The assignment also has the peaks in the worse schedule.
     """
     other = list_schedule(analysis, platform)
     other_assignment = estimate_assignment(other, platform)
-    low = _peaks(analysis, assignment, platform)
-    high = _peaks(other, other_assignment, platform)
-    if high.get(0, 0) < low.get(0, 0):
-        analysis, assignment, low, high = other, other_assignment, high, low
-    peak_high = {space: max(low[space], high.get(space, 0)) for space in low}
+    peaks = _peaks(analysis, assignment, platform)
+    other_peaks = _peaks(other, other_assignment, platform)
+    if other_peaks.get(0, 0) < peaks.get(0, 0):
+        analysis, assignment, peaks, other_peaks = other, other_assignment, other_peaks, peaks
+    peak_high = {space: max(peaks[space], other_peaks.get(space, 0)) for space in peaks}
     return analysis, replace(assignment, peak_high=peak_high)
 
 
@@ -109,15 +112,15 @@ def _peaks(analysis: Analysis, assignment: BufferAssignment, platform: str) -> d
 
 
 def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[int]:
-    """For each value of a dump the value of the dataflow; NONE if the text does not define it.
+    """For each value of a dump, its index in the dataflow; NONE if the text does not define it.
 
     They are matched by the defining instruction and the part of its result.
     """
     flow, slots = analysis.flow, analysis.flow.slots
     part_of_text: dict[ShapeTree, dict[str, int]] = {}
-    matches = []
+    flow_values = []
     for value in values:
-        match = NONE
+        flow_value = NONE
         row = analysis.program.row_of.get(value.instruction, NONE)
         if row != NONE and slots.start[row] != NONE:
             tree = slots.tree(row)
@@ -126,33 +129,33 @@ def match_values(analysis: Analysis, values: Iterable[AssignedValue]) -> list[in
             part = part_of_text[tree].get(value.shape_index)
             if part is not None:
                 slot = slots.start[row] + part
-                match = flow.value[slot]
-                if match != NONE and flow.defined_at[match] != slot:
-                    match = NONE
-        matches.append(match)
-    return matches
+                flow_value = flow.value[slot]
+                if flow_value != NONE and flow.defined_at[flow_value] != slot:
+                    flow_value = NONE
+        flow_values.append(flow_value)
+    return flow_values
 
 
 def _add_derived(
-    parts: Parts, assignment: BufferAssignment, analysis: Analysis, matches: Sequence[int]
+    parts: Parts, assignment: BufferAssignment, analysis: Analysis, flow_values: Sequence[int]
 ) -> Parts:
     """The parts with live ranges, positions and uses of the assigned values.
 
     Args:
-        matches: as `match_values` returns them.
+        flow_values: as `match_values` returns them.
     """
     parts = replace(parts, assignment=assignment)
     values = assignment.values
-    # XLA reported no total and no peak of values that are not its own.
+    # XLA prints a total and a peak only for its own assignment.
     is_dumped = assignment.origin == "dumped"
     if parts.live_ranges is None:
         schedule = [analysis.program.names[row] for row in analysis.schedule.order]
-        ranges = derive_ranges(analysis, values, matches)
+        ranges = derive_ranges(analysis, values, flow_values)
         peak_time, peak = reported_peak(analysis) if is_dumped else (None, [])
         parts.live_ranges = LiveRanges(schedule, ranges, peak_time, peak, origin="derived")
     if parts.used_values is None:
         total = sum(allocation.size_bytes for allocation in assignment.allocations)
-        rows = derive_positions_and_uses(analysis, values, matches)
+        rows = derive_positions_and_uses(analysis, values, flow_values)
         parts.used_values = UsedValues(
             total if is_dumped else None, values, *rows, origin="derived"
         )
@@ -160,43 +163,43 @@ def _add_derived(
 
 
 def derive_ranges(
-    analysis: Analysis, values: Iterable[AssignedValue], matches: Iterable[int]
+    analysis: Analysis, values: Iterable[AssignedValue], flow_values: Iterable[int]
 ) -> list[LiveRange]:
     """The live ranges of the values, in their order."""
     start, end = analysis.liveness.start, analysis.liveness.end
     return [
-        LiveRange(value.instruction, value.shape_index, start[match], end[match])
-        for value, match in zip(values, matches, strict=True)
-        if match != NONE and start[match] != NONE
+        LiveRange(value.instruction, value.shape_index, start[flow_value], end[flow_value])
+        for value, flow_value in zip(values, flow_values, strict=True)
+        if flow_value != NONE and start[flow_value] != NONE
     ]
 
 
 def derive_positions_and_uses(
-    analysis: Analysis, values: Iterable[AssignedValue], matches: Iterable[int]
+    analysis: Analysis, values: Iterable[AssignedValue], flow_values: Iterable[int]
 ) -> tuple[list[Position], list[Use]]:
     """The positions and uses of the values, by their ids; values are in text order."""
     names, flow = analysis.program.names, analysis.flow
     value_ids = [NONE] * len(flow)
-    for value, match in zip(values, matches, strict=True):
-        if match != NONE:
-            value_ids[match] = value.value_id
+    for value, flow_value in zip(values, flow_values, strict=True):
+        if flow_value != NONE:
+            value_ids[flow_value] = value.value_id
     slots_by_value: list[list[int]] = [[slot] for slot in flow.defined_at]
-    for slot, index in enumerate(flow.value):
-        if index != NONE and slot != flow.defined_at[index]:
-            slots_by_value[index].append(slot)
+    for slot, flow_value in enumerate(flow.value):
+        if flow_value != NONE and slot != flow.defined_at[flow_value]:
+            slots_by_value[flow_value].append(slot)
     uses_by_value: list[list[int]] = [[] for _ in value_ids]
-    for use, index in enumerate(flow.use_value):
-        uses_by_value[index].append(use)
+    for use, flow_value in enumerate(flow.use_value):
+        uses_by_value[flow_value].append(use)
     index_texts = flow.slots.index_texts()
     positions: list[Position] = []
     uses: list[Use] = []
-    for index, value_id in enumerate(value_ids):
+    for flow_value, value_id in enumerate(value_ids):
         if value_id == NONE:
             continue
-        for number, slot in enumerate(slots_by_value[index]):
+        for number, slot in enumerate(slots_by_value[flow_value]):
             name = names[flow.slots.row[slot]]
             positions.append(Position(value_id, number, name, index_texts[slot]))
-        for number, use in enumerate(uses_by_value[index]):
+        for number, use in enumerate(uses_by_value[flow_value]):
             name, text = names[flow.use_row[use]], index_texts[flow.use_slot[use]]
             uses.append(Use(value_id, number, name, flow.use_operand[use], text))
     return positions, uses
@@ -214,15 +217,9 @@ def reported_peak(analysis: Analysis) -> tuple[int | None, list[PeakValue]]:
     reported_bytes = cache(_reported_bytes)
     peak: list[PeakValue] = []
     try:
+        sizes = {value: reported_bytes(flow.slots.tree(flow.row[value]), 0) for value in live}
         # XLA removes a value one time after its end, and after adding those that start then.
-        intervals = [
-            (
-                liveness.start[value],
-                liveness.end[value] + 1,
-                reported_bytes(flow.slots.tree(flow.row[value]), 0),
-            )
-            for value in live
-        ]
+        intervals = [(liveness.start[v], liveness.end[v] + 1, size) for v, size in sizes.items()]
         changes = [(0, 0), *sum_changes(intervals)]
         peak_time, _ = max(changes, key=lambda change: change[1])
         for value in live:

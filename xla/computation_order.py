@@ -23,7 +23,7 @@ class MovableBuffer:
     """A buffer that is live at an instruction in the current order, but not in every allowed one.
 
     Attributes:
-        maker, reader: the instruction that defines it, and the next that reads it.
+        maker, reader: the instruction that defines it, and the next one that accesses it.
         is_read_late: whether the reader need not wait for the instruction; otherwise the maker
             need not run before it.
     """
@@ -57,11 +57,11 @@ class ComputationOrder:
 
         Args:
             buffers: those of the program.
-            touches: by buffer that only this computation accesses, the instructions that do, or
-                that call a computation that does.
+            touches: by buffer that only this computation accesses, the instructions that access it
+                or call a computation that does.
             shares: those of `buffers` that are in this computation.
-            edges: pairs of instructions of which the first runs first.
-            control: XLA's own such pairs.
+            edges: pairs of instructions: one that must run earlier, and one that must run later.
+            control: the same for XLA's control dependencies.
         """
         self._program, self._defined_bytes = program, buffers.defined_bytes
         self.rows = rows
@@ -73,22 +73,16 @@ class ComputationOrder:
         for number, nodes in enumerate(self._touches):
             for node in nodes:
                 self._touched[node].append(number)
-        self._operands = [
-            [
-                self.node[operand]
-                for operand in dict.fromkeys(program.operands[row])
-                if operand in self.node
-            ]
-            for row in rows
-        ]
+        node_of, distinct = self.node, [dict.fromkeys(program.operands[row]) for row in rows]
+        self._operands = [[node_of[o] for o in operands if o in node_of] for operands in distinct]
         # XLA's schedulers follow control dependencies as they follow operands.
-        self._followed = [list(operands) for operands in self._operands]
+        self._searched = [list(operands) for operands in self._operands]
         for first, then in control:
             if first in self.node and then in self.node:
-                self._followed[self.node[then]].append(self.node[first])
+                self._searched[self.node[then]].append(self.node[first])
         before = [set(operands) for operands in self._operands]
         for first, then in (*edges, *control):
-            # An edge against the current order cannot hold.
+            # An edge against the current order is ignored: the dump's schedule violates it.
             if first in self.node and self.node[first] < self.node.get(then, NONE):
                 before[self.node[then]].add(self.node[first])
         self._before = [sorted(nodes) for nodes in before]
@@ -99,9 +93,9 @@ class ComputationOrder:
         self._set_shares(shares)
 
     def _set_shares(self, shares: Iterable[tuple[int, int, int]]) -> None:
-        """Find which results share the memory of an operand that ends there, and which could.
+        """Find the results that share the memory of an operand that ends there, or could.
 
-        XLA shares memory in place today, and elementwise instructions can write over an operand
+        They share it as in the dump, and elementwise instructions can also write over an operand
         of the same size.
         """
         number = {buffer: index for index, buffer in enumerate(self._buffers)}
@@ -171,7 +165,7 @@ class ComputationOrder:
     def _displaced(
         self, position: Sequence[int], residents: Sequence[Resident]
     ) -> Iterator[tuple[int, int, int]]:
-        """The guests without free memory in an order: size, first and last time.
+        """The guests that find no free memory in an order: size, first and last time.
 
         A guest keeps its allocation if it can; otherwise it takes the smallest that is free.
         """
@@ -186,7 +180,7 @@ class ComputationOrder:
                 claimed[resident.allocation].append((first, last))
                 continue
             allocation: int | None = resident.allocation
-            # In its own allocation the next value may be written over it.
+            # In its own allocation a value may be written over the one that ends there.
             if any(start < last and first < end for start, end in claimed[resident.allocation]):
                 by_size = sorted((room, other) for other, room in sizes.items() if room >= size)
                 free = (
@@ -256,15 +250,9 @@ class ComputationOrder:
             is_read_late = any(before >> touch & 1 for touch in touches)
             if not is_read_late or not any(after >> touch & 1 for touch in touches):
                 reader = next(touch for touch in touches if touch > node)
-                movable.append(
-                    MovableBuffer(
-                        self._buffers[number],
-                        self._sizes[number],
-                        self.rows[touches[0]],
-                        self.rows[reader],
-                        is_read_late,
-                    )
-                )
+                buffer, size = self._buffers[number], self._sizes[number]
+                rows = self.rows[touches[0]], self.rows[reader]
+                movable.append(MovableBuffer(buffer, size, *rows, is_read_late))
         return movable
 
     @cached_property
@@ -298,12 +286,12 @@ class ComputationOrder:
             for operand in operands:
                 users[operand] += 1
         root = self.node.get(program.root[program.computation[rows[0]]], count - 1)
-        followed = {node for nodes in self._followed for node in nodes}
-        ends = [node for node in range(count) if node not in followed and node != root]
+        read = {node for nodes in self._searched for node in nodes}
+        unread = [node for node in range(count) if node not in read and node != root]
         extra_users, total_bytes = [0] * count, [0] * count
         counted_bytes = 0
-        # Sums are capped at the bytes counted before, in the order of operands as written.
-        for node in post_order([*ends, root], self._followed):
+        # XLA caps each sum at the bytes counted before, in post order with operands as written.
+        for node in post_order([*unread, root], self._searched):
             if program.opcode[rows[node]] in _NOT_COUNTED:
                 continue
             size = self._defined_bytes[rows[node]]
@@ -316,15 +304,15 @@ class ComputationOrder:
         def priority(node: Node) -> tuple[int, int, str]:
             return -extra_users[node], -total_bytes[node], program.names[rows[node]]
 
-        in_turn = [sorted(nodes, key=priority) for nodes in self._followed]
-        return post_order([*ends, root], in_turn)
+        by_priority = [sorted(nodes, key=priority) for nodes in self._searched]
+        return post_order([*unread, root], by_priority)
 
     def _greedy(
         self, before: Sequence[Sequence[Node]], after: Sequence[Sequence[Node]]
     ) -> list[Node]:
-        """List scheduling: always the ready node that frees the most bytes or adds the fewest.
+        """An order by list scheduling: next is the ready node that adds the fewest bytes.
 
-        Of equal ones the node that became ready last runs first.
+        Of several the node that became ready last.
         """
         pending = [len(nodes) for nodes in before]
         touches_left = [len(nodes) for nodes in self._touches]

@@ -41,16 +41,16 @@ def trace_values(
     forwarding.apply_calls(schedule, in_place_pairs, is_written_at_start=is_written_at_start)
     source = forwarding.resolve()
     phis = PhiGraph([(phi, source[slot]) for phi, slot in find_phis(program, schedule, slots)])
-    number = [NONE] * len(slots)
+    value_defined_at = [NONE] * len(slots)
     defined_at: list[int] = []
     for slot, origin in enumerate(source):
         is_defined = origin == slot and slot not in phis.replaced_by
         if is_defined and slot not in forwarding.valueless:
-            number[slot] = len(defined_at)
+            value_defined_at[slot] = len(defined_at)
             defined_at.append(slot)
     if phis.replaced_by:
         source = [phis.value_of(origin) for origin in source]
-    value = [number[origin] for origin in source]
+    value = [value_defined_at[origin] for origin in source]
     use_value, use_row, use_operand, use_slot = _find_uses(program, slots, value)
     return Dataflow(
         slots=slots,
@@ -92,11 +92,11 @@ def _find_uses(
         elif reads_nothing:
             continue
         for number, operand in enumerate(operands):
-            first = starts[operand]
+            table = starts[operand]
             # The elements are skipped if not read: many instructions may read one large tuple.
-            size = 1 if reads_table and not forwarded else sizes[first]
-            for slot in range(first, first + size):
-                is_read = not reads_nothing and (slot == first or not reads_table)
+            size = 1 if reads_table and not forwarded else sizes[table]
+            for slot in range(table, table + size):
+                is_read = not reads_nothing and (slot == table or not reads_table)
                 used = value[slot]
                 if used != NONE and (is_read or used in forwarded):
                     use_value.append(used)

@@ -14,11 +14,11 @@ _ELEMENTWISE = frozenset(ELEMENTWISE)
 
 
 class Elementwise:
-    """Answers for the fused computations of one program.
+    """The fused instructions of a program that reach one that is not elementwise, through users.
 
-    Its lists are by row: whether a fused instruction reaches one that is not elementwise, as its
-    operand, its user's operand and so on. A fusion reads an operand element by element if the
-    parameter of its computation reaches none.
+    Its lists are by row: whether a user of the fused instruction, a user of that user and so on is
+    not elementwise. A fusion reads an operand element by element if the parameter of its
+    computation reaches no such user.
 
         %fused (a: f32[8], b: f32[8]) -> f32[8] {
           %a = f32[8]{0} parameter(0)             # reaches none
@@ -42,7 +42,7 @@ class Elementwise:
     def parameter(self, fusion: int, number: int) -> int:
         """The fused parameter of an operand of a fusion. Raises DumpError if there is none."""
         computation = self._program.callee(fusion, "calls")
-        return self._program.parameter(computation, number, fusion)
+        return self._program.parameter(computation, number, caller=fusion)
 
     @cached_property
     def is_elementwise(self) -> list[bool]:
@@ -110,7 +110,7 @@ class Elementwise:
     def _reaching(
         self, reads_other: Callable[[int, int], bool], result: list[bool] | None = None
     ) -> list[bool]:
-        """By row, whether a path of fused instructions leads to an operand that is read otherwise.
+        """By row, whether a path of fused users leads to one that reads its operand otherwise.
 
         Args:
             reads_other: whether the instruction in a row reads its operand of a number otherwise

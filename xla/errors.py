@@ -13,8 +13,8 @@ LARGEST_LINES = 20_000_000
 class DumpError(ValueError):
     """A dump's content is wrong. `line` counts from 1; None if no single line is wrong.
 
-    `lines` are all lines that are wrong in the same way, if the reader judges each by itself: the
-    others can be read without them.
+    `lines` are all lines that are wrong in the same way, if each is read on its own: then the
+    other lines can be read without them.
     """
 
     def __init__(self, message: str, line: int | None = None, lines: Sequence[int] = ()) -> None:

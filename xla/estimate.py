@@ -28,8 +28,8 @@ def _find_addresses(
 ) -> dict[int, int]:
     """By temp value, the first of the values at its address.
 
-    In the order in which values start and end, each reuses the address of the first operand
-    that ends then and is not reused yet; otherwise that of its alias set.
+    In the order in which values start and end, each reuses the address of the first operand that
+    ends as the value starts and is not reused yet; otherwise that of its alias set.
     """
     flow, liveness = analysis.flow, analysis.liveness
     start, alias_set, space = liveness.start, liveness.alias_set, sizes.memory_space
@@ -49,8 +49,8 @@ def _find_addresses(
         for number, slot, operand in ending[row]:
             if operand not in arrays or operand in reused or space[operand] != space[value]:
                 continue
-            # XLA's heap leaves values alone that must alias others. In VMEM a TPU looks at the
-            # operand itself, elsewhere at the instruction that defines its value.
+            # XLA's heap simulator reuses no address of values that must alias others. In VMEM XLA
+            # for TPU looks at the operand itself, elsewhere at the value's definition.
             is_defined = flow.defined_at[operand] == slot
             is_unaliased = n_values[alias_set[value]] == n_values[alias_set[operand]] == 1
             is_in_vmem = sharing.platform == TPU and space[value] == _VMEM
@@ -59,7 +59,7 @@ def _find_addresses(
             ):
                 reused.add(operand)
                 addresses[value] = addresses.get(operand, operand)
-                # The values of a set follow its first one.
+                # Later values of the set get the address of its first one.
                 if address_of_set[alias_set[value]] == value:
                     address_of_set[alias_set[value]] = addresses[value]
                 break
@@ -67,7 +67,7 @@ def _find_addresses(
 
 
 def _ending_operands(analysis: Analysis, row: int, time: int) -> list[tuple[int, int, int]]:
-    """The operands whose value ends at a time, each once: its number, slot and value."""
+    """The operands whose value ends at a time, each once: operand number, slot and value."""
     flow, end = analysis.flow, analysis.liveness.end
     ending: dict[int, tuple[int, int, int]] = {}
     for number, operand in enumerate(analysis.program.operands[row]):
@@ -179,7 +179,7 @@ def estimate_assignment(analysis: Analysis, platform: str) -> BufferAssignment:
 def _fixed_allocation(
     analysis: Analysis, alias_set: AliasSet, index: int, space: int
 ) -> Allocation:
-    """The allocation that is made for a set, which may be for an argument of the program."""
+    """The allocation that a set owns, which may be that of an argument of the program."""
     program, flow = analysis.program, analysis.flow
     allocation = _allocation(index, space, alias_set.size_bytes, alias_set.kind)
     is_live_out = alias_set.is_live_out and alias_set.kind is not Kind.CONSTANT
@@ -197,7 +197,7 @@ def _fixed_allocation(
 
 
 def _allocation(index: int, space: int, size: int, kind: Kind) -> Allocation:
-    """An allocation of the program that is for no argument and not live-out."""
+    """An allocation that is not that of an argument, and not live-out."""
     return Allocation(
         allocation_index=index,
         memory_space=space,

@@ -146,7 +146,7 @@ def memory_figures(
 
 
 def _fill(assignment: BufferAssignment, ranges: Ranges | None) -> list[_Filled]:
-    """The allocations with their values; a thread-local one, which has no times, has none."""
+    """The allocations with their values; thread-local ones, which have no times, have none."""
     filled = [_Filled(allocation, [], [], []) for allocation in assignment.allocations]
     by_index = {row.allocation.allocation_index: row for row in reversed(filled)}
     for value in assignment.values:
@@ -231,7 +231,7 @@ def _with_peak(memory: SpaceMemory, peak: OccupancyStep, schedule: Sequence[int]
 def _padding(filled: Iterable[_Filled], peak_time: int | None, shown: set[int]) -> int | None:
     """Size less logical size of the values at the peak; bytes that several share count once.
 
-    At the peak are live values of temps, and of other allocations the value that it is for.
+    These are the live values of temps, and for each other allocation the value that it is for.
     None if the logical size of one of them is not known.
     """
     padding = 0

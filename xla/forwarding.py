@@ -38,7 +38,7 @@ KNOWN_OPCODES: Final = _DEFINING.union(_CALLING, _FORWARDING_TEXT.split())
 
 
 class Forwarding:
-    """The slot that each slot has its value from.
+    """By slot, the slot whose value it has.
 
     Attributes:
         source: by slot, the slot whose value it has; the slot itself where a value is defined.
@@ -85,33 +85,33 @@ class Forwarding:
         result = slots.start[row]
         match opcode:
             case "bitcast" | "opt-barrier" | "optimization-barrier" | "add-dependency":
-                self.forward(result, self._operand(row, 0))
+                self.forward(result, self._operand_slot(row, 0))
             case "domain" | "all-reduce-done":
-                self.forward(result, self._operand(row, 0))
+                self.forward(result, self._operand_slot(row, 0))
             case "get-tuple-element":
                 number = self.program.tuple_index[row]
                 if number == NONE:
                     raise self.program.error(row, "has no index")
-                self.forward(result, slots.element(self._operand(row, 0), number))
+                self.forward(result, slots.element(self._operand_slot(row, 0), number))
             case "tuple":
                 # It defines {}.
                 for number in range(len(self.program.operands[row])):
-                    self.forward(slots.element(result, number), self._operand(row, number))
+                    self.forward(slots.element(result, number), self._operand_slot(row, number))
             case "copy":
                 # It defines {}; for a tuple it copies only the table.
-                self.forward(result, self._operand(row, 0))
+                self.forward(result, self._operand_slot(row, 0))
                 self.source[result] = result
             case "copy-start":
                 # It defines {}, the copy {0} and the context {2}.
-                self.forward(slots.element(result, 1), self._operand(row, 0))
+                self.forward(slots.element(result, 1), self._operand_slot(row, 0))
             case "copy-done":
-                self.forward(result, slots.element(self._operand(row, 0), 0))
+                self.forward(result, slots.element(self._operand_slot(row, 0), 0))
             case "send":
                 # It defines {}, {1} and {2}.
-                self.forward(slots.element(result, 0), self._operand(row, 0))
+                self.forward(slots.element(result, 0), self._operand_slot(row, 0))
             case "recv-done":
                 # It defines {} and {1}.
-                received = slots.element(self._operand(row, 0), 0)
+                received = slots.element(self._operand_slot(row, 0), 0)
                 self.forward(slots.element(result, 0), received)
             case "async-start":
                 self._forward_inputs(row, first_operand=0)
@@ -119,15 +119,15 @@ class Forwarding:
                 # It binds the operands after the async-start, so that its shape differs from that.
                 self._forward_inputs(row, first_operand=1)
             case "async-update":
-                self.forward_arrays(result, self._operand(row, 0))
+                self.forward_arrays(result, self._operand_slot(row, 0))
             case "all-gather-start" | "collective-permute-start":
                 self._forward_collective(row, opcode)
             case "all-gather-done" | "collective-permute-done":
-                self.forward_arrays(result, slots.element(self._operand(row, 0), 1))
+                self.forward_arrays(result, slots.element(self._operand_slot(row, 0), 1))
             case _:
                 self._assume(row, opcode)
 
-    def _operand(self, row: int, number: int) -> int:
+    def _operand_slot(self, row: int, number: int) -> int:
         """The slot of an operand's result."""
         return self.slots.start[self.program.operand(row, number)]
 
@@ -135,14 +135,14 @@ class Forwarding:
         """The rule of an async-start: it defines {}, {0} and its contexts; {0,i} is operand i."""
         inputs = self.slots.element(self.slots.start[row], 0)
         for number in range(self.slots.element_count(inputs)):
-            operand = self._operand(row, first_operand + number)
+            operand = self._operand_slot(row, first_operand + number)
             self.forward(self.slots.element(inputs, number), operand)
 
     def _forward_collective(self, row: int, opcode: str) -> None:
         """If {0} is a tuple, {0,i} is operand i; otherwise {0} is operand 0."""
         inputs = self.slots.element(self.slots.start[row], 0)
         if self.slots.is_leaf(inputs):
-            self.forward(inputs, self._operand(row, 0))
+            self.forward(inputs, self._operand_slot(row, 0))
             return
         self._forward_inputs(row, first_operand=0)
         if opcode == "collective-permute-start" and len(self.program.operands[row]) > 1:
@@ -200,15 +200,15 @@ class Forwarding:
             called = program.callee(row, "to_apply", "calls")
             # In a text without a schedule a later call of a computation defines its values.
             if schedule.caller[called] == row or schedule.time[row] == NONE:
-                self.forward(slots.start[row], self._root(row))
+                self.forward(slots.start[row], self._root_slot(row))
         for row in self._rows_with("async-start"):
             results = slots.element(slots.start[schedule.binder[row]], 1)
-            self.forward_arrays(results, self._root(row))
+            self.forward_arrays(results, self._root_slot(row))
         for row in self._rows_with("async-done"):
             if row in schedule.started:
-                results = self._root(schedule.started[row])
+                results = self._root_slot(schedule.started[row])
             else:
-                results = slots.element(self._operand(row, 0), 1)
+                results = slots.element(self._operand_slot(row, 0), 1)
             self.forward_arrays(slots.start[row], results)
         if not is_written_at_start:
             self._keep_until_done(schedule, in_place_pairs)
@@ -217,12 +217,12 @@ class Forwarding:
         """The rows with an opcode that have slots."""
         return [row for row in self.program.rows_with(opcode) if self.slots.start[row] != NONE]
 
-    def _root(self, row: int) -> int:
+    def _root_slot(self, row: int) -> int:
         """The slot of the root of the computation that a call or an async-start runs."""
         return self.slots.start[self.program.called_root(row)]
 
     def _forward_parameters(self, schedule: Schedule) -> None:
-        """Let the parameters of called computations have the values of the caller's operands."""
+        """Forward the caller's operands to the parameters of called computations."""
         program = self.program
         for computation, caller in enumerate(schedule.caller):
             if caller == NONE or program.opcode[caller] == "while":
@@ -235,10 +235,10 @@ class Forwarding:
                 self.forward(self.slots.start[row], self.slots.start[operands[number]])
 
     def _keep_until_done(self, schedule: Schedule, in_place_pairs: list[tuple[int, int]]) -> None:
-        """Let {1} of an async-start that updates an operand in place have the operand's value.
+        """Forward an operand that an async-start updates in place to {1} of its result.
 
-        The update is complete only at the async-done. A fusion's update is new from the start,
-        and so is one whose operands an async-update binds.
+        XLA counts the update as a new value only at the async-done; but from the start if a fusion
+        does it, or if an async-update binds its operands.
         """
         program, slots = self.program, self.slots
         start_by_root: dict[int, int] = {}

@@ -60,11 +60,11 @@ class UserLine(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def is_library(file: str | None, user_code: tuple[str, ...] = ()) -> bool:
+def is_library(file: str | None, user_patterns: tuple[str, ...] = ()) -> bool:
     r"""Whether a file belongs to a library. A frame without a file does.
 
     Args:
-        user_code: patterns of paths, with `*` for any text, that are the user's anywhere.
+        user_patterns: of paths that are the user's anywhere, with `*` for any text.
 
     >>> files = ["/home/me/train.py", "/venv/lib/python3.12/site-packages/flax/nn.py",
     ...     "/build/third_party/py/flax/linen/linear.py", "<ipython-input-3-0fa1>",
@@ -77,7 +77,7 @@ def is_library(file: str | None, user_code: tuple[str, ...] = ()) -> bool:
     if file is None:
         return True
     path = file.replace("\\", "/")
-    if any(fnmatchcase(path, pattern) for pattern in user_code):
+    if any(fnmatchcase(path, pattern) for pattern in user_patterns):
         return False
     return _LIBRARY.search(path) is not None
 
@@ -85,27 +85,31 @@ def is_library(file: str | None, user_code: tuple[str, ...] = ()) -> bool:
 def find_user_lines(
     metadata: Sequence[Metadata],
     frames: dict[int, StackFrame],
-    user_code: tuple[str, ...] = (),
+    user_patterns: tuple[str, ...] = (),
 ) -> list[UserLine]:
     """The user's line of each instruction, by row. An instruction without a stack has one frame."""
     # Most instructions differ in nothing but their op_name, which comes first.
     distinct = {source[1:]: source for source in metadata}
-    lines = {key: _user_line(source, frames, user_code) for key, source in distinct.items()}
+    lines = {key: _user_line(source, frames, user_patterns) for key, source in distinct.items()}
     return [lines[source[1:]] for source in metadata]
 
 
 def _user_line(
-    source: Metadata, frames: dict[int, StackFrame], user_code: tuple[str, ...]
+    metadata: Metadata, frames: dict[int, StackFrame], user_patterns: tuple[str, ...]
 ) -> UserLine:
-    file, line, frame_id = source.source_file, source.source_line, source.stack_frame_id
-    if file is None or not is_library(file, user_code):
-        return UserLine(file, line, frame_id, None, None)
-    # In a damaged file a stack may return to itself: it then has no frame of the user.
-    passed = set[int]()
-    while frame_id is not None and frame_id in frames and frame_id not in passed:
+    """The innermost frame outside of libraries; without one only the library's line.
+
+    The reader has given metadata without a file that of its innermost frame (`fill_sources`).
+    """
+    file, line, frame_id = metadata.source_file, metadata.source_line, metadata.stack_frame_id
+    if file is None or not is_library(file, user_patterns):
+        return UserLine(file, line, frame_id, library_file=None, library_line=None)
+    # A corrupt stack may form a cycle.
+    visited = set[int]()
+    while frame_id is not None and frame_id in frames and frame_id not in visited:
         frame = frames[frame_id]
-        if not is_library(frame.file, user_code):
-            return UserLine(frame.file, frame.line, frame_id, file, line)
-        passed.add(frame_id)
+        if not is_library(frame.file, user_patterns):
+            return UserLine(frame.file, frame.line, frame_id, library_file=file, library_line=line)
+        visited.add(frame_id)
         frame_id = frame.parent_frame_id
-    return UserLine(None, None, None, file, line)
+    return UserLine(None, None, None, library_file=file, library_line=line)

@@ -20,41 +20,41 @@ _WITHOUT_WORK: Final = frozenset(_NO_WORK.split())
 
 @dataclass
 class GradientReach:
-    """The reach of the backward pass: its instructions, and all that read their results.
+    """The reach of the backward pass: its instructions, and all that depend on their results.
 
     Attributes:
         main: the main computations: the entry, and the bodies of loops over whole training steps
             or microbatches.
-        main_row: by row, the main instruction that calls the instruction's computation, directly
-            or not; the row itself for a main instruction, and where no instruction calls it.
-        is_reached: by row, for main instructions: whether it is backward, calls backward
-            instructions, or depends on one that does.
-        depends: by row, for main instructions: whether it depends on a parameter.
+        main_row: by row, the instruction of a main computation that calls the row's computation,
+            directly or not; the row itself in a main computation, and where nothing calls it.
+        is_reached: by row of a main computation, whether it is backward, calls backward
+            instructions, or depends on one that is or does.
+        depends_on_parameter: by row of a main computation.
         backward_loops: the loops around backward instructions whose body is no main computation.
     """
 
     main: set[int]
     main_row: list[int]
     is_reached: list[bool]
-    depends: list[bool]
+    depends_on_parameter: list[bool]
     backward_loops: set[int]
 
 
 def find_gradient_reach(
-    program: Program, caller: list[int], backward_loops: dict[int, int]
+    program: Program, caller: list[int], loops_around_backward: dict[int, int]
 ) -> GradientReach:
-    """Follow the results of backward instructions through the main computations.
+    """Follow results of backward instructions to all that depend on them in main computations.
 
     Instructions that depend on no parameter are never reached, because XLA shares constants
     between the backward and the forward pass.
 
     Args:
         caller: by computation, the instruction that calls it, or NONE.
-        backward_loops: the instructions that are backward by their names, with the number of loops
-            around the differentiated code of each.
+        loops_around_backward: by row of an instruction with a backward name, the number of loops
+            around its differentiated code.
     """
-    main = _main_computations(program, caller, backward_loops)
-    enclosing = _enclosing_computations(program, caller, backward_loops)
+    main = _main_computations(program, caller, loops_around_backward)
+    enclosing = _enclosing_computations(program, caller, loops_around_backward)
     callers_of_backward = {caller[computation] for computation in enclosing}
     is_reached, depends = [False] * len(program), [False] * len(program)
     for computation in main:
@@ -63,14 +63,14 @@ def find_gradient_reach(
             for operand in program.operands[row]:
                 depends[row] = depends[row] or depends[operand]
                 is_reached[row] = is_reached[row] or is_reached[operand]
-            if depends[row] and (row in backward_loops or row in callers_of_backward):
+            is_backward = row in loops_around_backward or row in callers_of_backward
+            if depends[row] and is_backward:
                 is_reached[row] = True
     inner_callers = {caller[computation] for computation in enclosing - main}
+    is_main = [computation in main for computation in program.computation]
     return GradientReach(
         main,
-        nearest_callers(
-            program, caller, [computation in main for computation in program.computation]
-        ),
+        nearest_callers(program, caller, is_main),
         is_reached,
         depends,
         {row for row in inner_callers if program.opcode[row] == "while"},
@@ -78,7 +78,7 @@ def find_gradient_reach(
 
 
 def nearest_callers(program: Program, caller: list[int], is_end: list[bool]) -> list[int]:
-    """By row: the first row with `is_end` among itself, its caller, that one's caller, …
+    """By row, the nearest row with `is_end` among itself, its caller, that one's caller, …
 
     The outermost caller if none has; the row itself if no instruction calls its computation.
     """
@@ -111,7 +111,7 @@ def _enclosing_computations(program: Program, caller: list[int], rows: Iterable[
 
 
 def _main_computations(
-    program: Program, caller: list[int], backward_loops: dict[int, int]
+    program: Program, caller: list[int], loops_around_backward: dict[int, int]
 ) -> set[int]:
     """The entry, and the bodies of loops around differentiated code.
 
@@ -122,7 +122,7 @@ def _main_computations(
     depth = 0
     while outer:
         depth += 1
-        rows = [row for row, loops in backward_loops.items() if loops >= depth]
+        rows = [row for row, loops in loops_around_backward.items() if loops >= depth]
         outer = {
             computation
             for computation in _enclosing_computations(program, caller, rows)
@@ -138,8 +138,8 @@ def find_optimizer_inputs(
 ) -> set[int]:
     """The undecided instructions whose results only the optimizer reads.
 
-    Readers are those in the same computation. An instruction without work counts as its own
-    readers, and an undecided reader must itself be an input of the optimizer alone. Loops, and
+    Readers are those in the same computation. Instead of an instruction without work its readers
+    count, and an undecided reader must itself be an input of the optimizer alone. Loops, and
     instructions without a reader, are no such inputs.
 
         %rate = f32[] negate(%step)               is undecided, and an input

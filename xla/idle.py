@@ -38,7 +38,7 @@ class Idle(NamedTuple):
 
     Attributes:
         start, end: the times of the accesses before and after it.
-        at_peak: the length of the idle time around a given time; 0 if the buffer is accessed or
+        at_peak: the length of the idle time around the peak time; 0 if the buffer is accessed or
             not live then.
     """
 
@@ -85,12 +85,12 @@ def _access_interval(analysis: Analysis, value: int, row: int, time: int) -> Int
         return time, time
     start = end = time
     while (caller := schedule.caller[computation]) != NONE:
-        first, stop = schedule.span_start[computation], schedule.span_end[computation]
+        span_start, span_end = schedule.span_start[computation], schedule.span_end[computation]
         is_carrier = is_carried and computation == origin
-        if first <= schedule.time[definition] < stop and not is_carrier:
+        if span_start <= schedule.time[definition] < span_end and not is_carrier:
             break
         if program.opcode[caller] == "while":
-            start, end = min(start, first), max(end, stop - 1)
+            start, end = min(start, span_start), max(end, span_end - 1)
         if is_carrier:
             break
         computation = program.computation[caller]
@@ -98,7 +98,7 @@ def _access_interval(analysis: Analysis, value: int, row: int, time: int) -> Int
 
 
 def longest_idle(intervals: Iterable[Interval], last: int, peak_time: int) -> Idle:
-    """The longest idle time of a buffer, the first if several are equally long.
+    """The longest idle time of a buffer, the earliest if several are equally long.
 
     Args:
         intervals: the accesses to all values in the buffer.

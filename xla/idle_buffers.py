@@ -35,7 +35,7 @@ class BufferUse(NamedTuple):
     """The live range of values that share a buffer, and its longest time without an access.
 
     Attributes:
-        value_id: the largest of the values.
+        value_id: that of the largest of these values.
         start_time, end_time, idle_start_time, idle_end_time: schedule times, inclusive.
         peak_idle_time: length of the time without an access around the peak; 0 if the buffer is
             accessed or not live then.
@@ -52,7 +52,7 @@ class BufferUse(NamedTuple):
 def alias_set_ids(
     analysis: Analysis, values: Sequence[AssignedValue], indices: Sequence[int]
 ) -> list[int]:
-    """For each value of a dump, the smallest value_id of those that must share a buffer with it.
+    """For each value of a dump, the smallest value_id in its alias set.
 
     NONE for a value that the HLO text lacks.
 
@@ -60,11 +60,11 @@ def alias_set_ids(
         values: by value_id, ascending.
         indices: for each value, its index in the dataflow, see `complete.match_values`.
     """
-    first: dict[int, int] = {}
+    smallest_id: dict[int, int] = {}
     return [
         NONE
         if index == NONE
-        else first.setdefault(analysis.liveness.alias_set[index], value.value_id)
+        else smallest_id.setdefault(analysis.liveness.alias_set[index], value.value_id)
         for value, index in zip(values, indices, strict=True)
     ]
 
@@ -91,9 +91,8 @@ def find_temp_values(
         live_range = live_ranges.get(value.value_id)
         if index != NONE and live_range is not None and value.allocation_index in temps:
             size, peak_time = value.size_bytes or 0, peak_times.get(value.memory_space, NONE)
-            temp_values.append(
-                TempValue(index, value.value_id, alias_set, size, *live_range, peak_time)
-            )
+            temp = TempValue(index, value.value_id, alias_set, size, *live_range, peak_time)
+            temp_values.append(temp)
     return temp_values
 
 

@@ -92,10 +92,8 @@ def place_kernel_parts(program: Program) -> list[PlacedPart]:
             if _is_in_vmem(program.shape[array], max(element, 0)):
                 buffers = 0
         size = _size_bytes(part.shape) if part.space in ("vmem", "smem") else None
-        size_bytes = None if size is None else size * buffers
-        rows.append(
-            PlacedPart(part.row, part.part, kind, part.space, part.shape, buffers, size_bytes)
-        )
+        total = None if size is None else size * buffers
+        rows.append(PlacedPart(part.row, part.part, kind, part.space, part.shape, buffers, total))
     return rows
 
 

@@ -77,9 +77,9 @@ class _Scheduler:
                 readers.discard(row)
                 if len(readers) == 1:
                     # The last reader frees the value.
-                    (last,) = readers
-                    if not n_missing[last]:
-                        heapq.heappush(ready, (self._growth(last), last))
+                    (last_reader,) = readers
+                    if not n_missing[last_reader]:
+                        heapq.heappush(ready, (self._growth(last_reader), last_reader))
             for user in users.get(row, ()):
                 n_missing[user] -= 1
                 if not n_missing[user]:

@@ -133,21 +133,21 @@ def live_ranges(
 
     Raises DumpError if an alias of the header names a part that does not exist.
     """
-    aliased = _aliased_slots(program, flow)
-    sets = _find_alias_sets(program, schedule, flow, aliased)
-    parameters = {parameter for parameter, _ in aliased}
+    aliased_slots = _find_aliased_slots(program, flow)
+    sets = _find_alias_sets(program, schedule, flow, aliased_slots)
+    parameters = {parameter for parameter, _ in aliased_slots}
     start = _start_times(program, schedule, flow, async_starts_late=async_starts_late)
     end = _end_times(program, schedule, flow, parameters)
     _end_where_next_starts(start, end, sets)
     return Liveness(start, end, sets)
 
 
-def _aliased_slots(program: Program, flow: Dataflow) -> list[tuple[int, int]]:
-    """The header's `input_output_alias` as slots: of an entry parameter, of the entry's root."""
+def _find_aliased_slots(program: Program, flow: Dataflow) -> list[tuple[int, int]]:
+    """The header's `input_output_alias` as pairs of slots: of a parameter, of the entry's root."""
     root = program.root[program.entry]
     pairs = []
     for alias in program.aliases:
-        parameter = program.parameter(program.entry, alias.number, root)
+        parameter = program.parameter(program.entry, alias.number, caller=root)
         parameter_slot = flow.slots.find(parameter, alias.operand_index)
         output_slot = flow.slots.find(root, alias.output_index)
         if NONE in (parameter_slot, output_slot):
@@ -157,38 +157,37 @@ def _aliased_slots(program: Program, flow: Dataflow) -> list[tuple[int, int]]:
 
 
 def _find_alias_sets(
-    program: Program, schedule: Schedule, flow: Dataflow, aliased: list[tuple[int, int]]
+    program: Program, schedule: Schedule, flow: Dataflow, aliased_slots: list[tuple[int, int]]
 ) -> list[int]:
-    """By value, its alias set: the smallest number of the values that must share its memory.
+    """By value, the smallest value in its alias set: the values that must share one buffer.
 
-    At each index share memory: a while, its operand, the root and the parameter of its body, and
-    the parameter of its condition; a conditional and the roots of its branches; an in-place
-    operand and the result; a donated parameter and the output.
+    At each shape index these share memory: a while, its operand, the root and the parameter of its
+    body, and the parameter of its condition; a conditional and the roots of its branches; an
+    in-place operand and the result; a donated parameter and the output. Calls need no rule, because
+    the values of operands and results pass through them.
     """
     slots, sets = flow.slots, DisjointSets(len(flow))
 
-    def join(slot: int, other: int) -> None:
-        value, other_value = flow.value[slot], flow.value[other]
+    def join_slots(slot: int, other_slot: int) -> None:
+        value, other_value = flow.value[slot], flow.value[other_slot]
         if value != NONE and other_value != NONE:
             sets.join(value, other_value)
 
-    def join_results(row: int, other: int) -> None:
-        for position in range(slots.count(row)):
-            join(slots.start[row] + position, slots.start[other] + position)
+    def join_results(row: int, other_row: int) -> None:
+        for part in range(slots.count(row)):
+            join_slots(slots.start[row] + part, slots.start[other_row] + part)
 
     for row in scheduled_rows(program, schedule, "while"):
         body, condition = program.callee(row, "body"), program.callee(row, "condition")
         join_results(row, program.operand(row, 0))
         join_results(row, program.root[body])
-        join_results(row, program.parameter(body, 0, row))
-        join_results(row, program.parameter(condition, 0, row))
+        join_results(row, program.parameter(body, 0, caller=row))
+        join_results(row, program.parameter(condition, 0, caller=row))
     for computation, caller in enumerate(schedule.caller):
         if caller != NONE and program.opcode[caller] == "conditional":
             join_results(caller, program.root[computation])
-    for operand, result in flow.in_place_pairs:
-        join(operand, result)
-    for parameter, output in aliased:
-        join(parameter, output)
+    for slot, other_slot in (*flow.in_place_pairs, *aliased_slots):
+        join_slots(slot, other_slot)
     return sets.smallest_members()
 
 
@@ -214,14 +213,14 @@ def _start_times(
 def _end_times(
     program: Program, schedule: Schedule, flow: Dataflow, aliased_parameters: set[int]
 ) -> list[int]:
-    """By value, the time when it ends, as if it had its memory alone; NONE in a region.
+    """By value, the time when it ends, as if no other value shared its memory; NONE in a region.
 
     Args:
         aliased_parameters: the slots of parameters that the header aliases with an output.
     """
     time = schedule.time
     position_time = last_times(program, schedule)
-    # The values of an async computation are live up to the async-done.
+    # XLA keeps the values of an async computation live up to the async-done.
     done_time = {
         start: time[row]
         for row, start in schedule.started.items()
@@ -233,7 +232,7 @@ def _end_times(
         end = position_time[row]
         is_parameter = program.opcode[row] == "parameter"
         if computation == program.entry and is_parameter and slot not in aliased_parameters:
-            # The caller owns the memory, which is never freed.
+            # XLA never frees the memory of an argument that is not donated: the caller owns it.
             end = schedule.span_end[computation]
         ends.append(max(end, done_time.get(schedule.async_start[computation], NONE)))
     for value, row in zip(flow.value, flow.slots.row, strict=True):
@@ -254,7 +253,7 @@ def _read_times(program: Program, schedule: Schedule) -> list[int]:
     """
     times = list(schedule.time)
     for row in scheduled_rows(program, schedule, "while"):
-        parameter = program.parameter(program.callee(row, "body"), 0, row)
+        parameter = program.parameter(program.callee(row, "body"), 0, caller=row)
         times[row] = schedule.time[parameter]
     for caller in schedule.caller:
         if caller != NONE and program.opcode[caller] == "call":
@@ -265,9 +264,9 @@ def _read_times(program: Program, schedule: Schedule) -> list[int]:
 def _end_where_next_starts(start: list[int], end: list[int], alias_set: list[int]) -> None:
     """Let each value end where the next value of its alias set starts, if their ranges touch.
 
-    XLA ends a value at the start of the next, not one earlier. Of two values that touch, in the
-    order of start and end, the second is live as long as either is. Ranges with a gap between
-    them keep their ends.
+    XLA ends a value at the start of the next, not one earlier. Of two values whose ranges touch,
+    the second by start and end is live as long as either is. Ranges with a gap between them keep
+    their ends.
     """
     members: dict[int, list[int]] = {}
     for value, smallest in enumerate(alias_set):

@@ -10,7 +10,7 @@ from .program import NONE, Program
 from .shapes import ArrayShape, logical_bytes
 from .slots import ShapeTree, read_shape_tree
 
-# These carry the name of their neighbours and compute nothing themselves.
+# XLA gives these the op_name of a neighbour; they compute nothing themselves.
 _NEVER_OWN = frozenset(("while", "conditional", "call", "tuple", "get-tuple-element", "parameter"))
 COPIES: Final = frozenset(("copy", "copy-start"))
 CONVERTS_OR_RESHAPES: Final = frozenset(("convert", "reshape", "transpose"))
@@ -33,12 +33,12 @@ class NamedProgram:
     Attributes:
         program, flow: the program and its values.
         op_name: by row.
-        caller: by computation, the first instruction that calls it, see `find_callers`.
+        caller: by computation, see `find_callers`.
         is_argument: by row, whether it is a parameter of the entry computation.
         is_fused: by row, whether it is part of a fusion.
         is_named: by row, whether its op_name is strong.
         outer_operand: by row of a parameter in a fusion, the fusion's operand that it stands for.
-        owns: by row, whether it computes what its strong op_name says, so that it can own values.
+        can_be_owner: by row, whether its op_name is strong and states what it computes.
     """
 
     def __init__(self, program: Program, flow: Dataflow) -> None:
@@ -57,7 +57,7 @@ class NamedProgram:
             if number != NONE and self.is_fused[row]
         }
         self.is_named = [op_name.kind is Kind.STRONG for op_name in self.op_name]
-        self.owns = [
+        self.can_be_owner = [
             is_named and opcode not in _NEVER_OWN
             for is_named, opcode in zip(self.is_named, program.opcode, strict=True)
         ]
@@ -141,10 +141,10 @@ def array_elements(array: ArrayShape) -> int:
 
 
 def find_callers(program: Program) -> list[int]:
-    """By computation, the first instruction that calls it.
+    """By computation, the first instruction in text order that calls it, by any attribute.
 
-    Fusions, reducers, loops, branches, calls and async computations alike. NONE for the entry
-    and for a computation that the entry does not reach, so that callers never form a cycle.
+    NONE for the entry and for a computation that the entry does not reach, so that callers never
+    form a cycle.
     """
     callers = [NONE] * len(program.first)
     for row, calls in sorted(program.calls.items()):
@@ -156,4 +156,4 @@ def find_callers(program: Program) -> list[int]:
         row = callers[computation]
         if row != NONE and program.computation[row] in reached:
             reached.add(computation)
-    return [row if number in reached else NONE for number, row in enumerate(callers)]
+    return [row if callee in reached else NONE for callee, row in enumerate(callers)]

@@ -103,7 +103,7 @@ def read_op_names(program: Program) -> list[OpName]:
 
 
 def _kind(path: Path, is_argument: bool) -> Kind:
-    # XLA can turn what moves a parameter into the parameter: its op_name is then no argument's.
+    # XLA may replace an instruction that moves a parameter by the parameter, with its op_name.
     if is_argument and not path.has_program:
         return Kind.ARGUMENT
     if len(path.components) + path.has_program < 2:

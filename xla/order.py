@@ -23,7 +23,7 @@ _TRANSFERS = ("-start", "-done", "-update")
 
 
 class Ordering:
-    """The orders of a program.
+    """Orders of a program's instructions, and their peaks in temp.
 
     Attributes:
         buffers: the buffers that are ordered.
@@ -95,7 +95,7 @@ class Ordering:
 
     @cached_property
     def crowded_bytes(self) -> int:
-        """The depth-first peak if only today's guests borrow memory of arguments and results."""
+        """The depth-first peak if only the dump's guests use memory of arguments and results."""
         residents = []
         for resident in self.buffers.residents:
             home, lifted = self._lift(resident.rows)
@@ -133,10 +133,10 @@ class Ordering:
         return movable
 
     def _peak(self, measure: Callable[[ComputationOrder, list[int]], int]) -> int:
-        """A measure of the entry computation, with the measure of each callee at its call."""
+        """A measure of the entry computation, where each call adds the measure of its callee."""
         inner = {number: [0] * len(orders.rows) for number, orders in self._computations.items()}
         peak = 0
-        # A callee is deeper than its caller; the entry comes last.
+        # Callees come before their callers, the entry last.
         for computation in sorted(inner, key=self._depth.__getitem__, reverse=True):
             peak = measure(self._computations[computation], inner[computation])
             if computation in self._caller:
@@ -147,9 +147,9 @@ class Ordering:
         return peak
 
     def _lift(self, rows: Iterable[int]) -> tuple[int, dict[int, int]]:
-        """The innermost computation that runs all these instructions, and by row its own that does.
+        """The innermost computation that runs all rows, and by row the instruction there that does.
 
-        Instructions that the entry computation does not reach are left out; NONE without others.
+        Rows that the entry computation does not reach are omitted; NONE if no row remains.
         """
         computation = self._program.computation
         lifted = {row: row for row in rows if computation[row] in self._depth}

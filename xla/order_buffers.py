@@ -13,7 +13,7 @@ class OrderedValue(NamedTuple):
 
     Attributes:
         row: the defining instruction.
-        alias_set: NONE for a value that shares no memory.
+        alias_set: NONE for a value that must share no memory.
         size_bytes: 0 if not known.
         allocation, offset_bytes: in the memory space that is ordered; NONE without a live range,
             or in another space.
@@ -37,7 +37,7 @@ class Resident:
     Attributes:
         rows: the instructions that access it.
         is_argument: whether it is live from the start.
-        is_guest: whether it only borrows the memory while neither argument nor result is in it.
+        is_guest: whether it is no argument or result, and uses the memory while these do not.
     """
 
     allocation: int
@@ -56,10 +56,12 @@ class Buffers:
         touches: by buffer, the instructions that define or read it.
         defined_bytes: by instruction, of all values that it defines.
         values: by buffer, the value_ids in it.
-        shares: an instruction, the buffers of an operand and of the result in one place.
+        shares: instructions whose result overlaps an operand in the dump, with the operand's
+            buffer and the result's.
         shared_sets: for each set of values that share memory in any order, in any memory space: the
             instructions that define them, and those that read them.
-        residents: the values of arguments and results whose memory others may borrow.
+        residents: the values in the allocations of arguments and results that have guests or
+            could have some.
     """
 
     sizes: Sequence[int]
@@ -80,20 +82,20 @@ def find_buffers(
         values: in ascending order of value_id.
         uses: a value_id, and an instruction that reads the value.
     """
-    index = {value.value_id: number for number, value in enumerate(values)}
+    index_of = {value.value_id: index for index, value in enumerate(values)}
     # The instructions that read each value.
     readers: list[list[int]] = [[] for _ in values]
     for value_id, row in uses:
-        if value_id in index:
-            readers[index[value_id]].append(row)
+        if value_id in index_of:
+            readers[index_of[value_id]].append(row)
     # A value that shares no memory is a set of its own, numbered before all others.
     sets = [
         -1 - number if value.alias_set == NONE else value.alias_set
         for number, value in enumerate(values)
     ]
     sizes = _temp_sizes(values, sets)
-    number_of = {alias_set: number for number, alias_set in enumerate(sizes)}
-    buffer_of = [number_of.get(alias_set, NONE) for alias_set in sets]
+    buffer_of_set = {alias_set: buffer for buffer, alias_set in enumerate(sizes)}
+    buffer_of = [buffer_of_set.get(alias_set, NONE) for alias_set in sets]
     touches: list[set[int]] = [set() for _ in sizes]
     contents: list[list[int]] = [[] for _ in sizes]
     defined_bytes = [0] * len(program)
@@ -107,7 +109,7 @@ def find_buffers(
         touches,
         defined_bytes,
         contents,
-        _shared_places(values, readers, buffer_of),
+        _find_shares(values, readers, buffer_of),
         _shared_sets(values, readers, sets),
         _residents(program, values, readers, sets),
     )
@@ -128,7 +130,7 @@ def _temp_sizes(values: Sequence[OrderedValue], sets: Sequence[int]) -> dict[int
 def _shared_sets(
     values: Sequence[OrderedValue], readers: Sequence[Sequence[int]], sets: Sequence[int]
 ) -> list[tuple[list[int], list[int]]]:
-    """The instructions that define, and those that read, the sets of several values."""
+    """For each set of several values, the instructions that define and that read them."""
     counts = Counter(sets)
     rows: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for value, reading, alias_set in zip(values, readers, sets, strict=True):
@@ -138,10 +140,10 @@ def _shared_sets(
     return list(rows.values())
 
 
-def _shared_places(
+def _find_shares(
     values: Sequence[OrderedValue], readers: Sequence[Sequence[int]], buffer_of: Sequence[int]
 ) -> set[tuple[int, int, int]]:
-    """The results that overlap an operand today: instruction, operand's and result's buffer."""
+    """The results that overlap an operand: instruction, operand's buffer, result's buffer."""
     results: dict[int, list[int]] = defaultdict(list)
     for number, value in enumerate(values):
         if value.allocation != NONE and buffer_of[number] != NONE:
@@ -151,9 +153,9 @@ def _shared_places(
         if operand.allocation == NONE or buffer_of[number] == NONE:
             continue
         for row in readers[number]:
-            for other in results.get(row, ()):
-                if buffer_of[other] != buffer_of[number] and _overlap(operand, values[other]):
-                    shares.add((row, buffer_of[number], buffer_of[other]))
+            for result in results.get(row, ()):
+                if buffer_of[result] != buffer_of[number] and _overlap(operand, values[result]):
+                    shares.add((row, buffer_of[number], buffer_of[result]))
     return shares
 
 

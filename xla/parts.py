@@ -40,7 +40,7 @@ class Allocation(NamedTuple):
 
 
 class AssignedValue(NamedTuple):
-    """A value and its place in an allocation: sizes and offset in bytes."""
+    """A value and its offset in an allocation: sizes and offset in bytes."""
 
     value_id: int
     instruction: str
@@ -75,7 +75,7 @@ class Use(NamedTuple):
 
 
 class LiveRange(NamedTuple):
-    """From when to when a value is live, both inclusive."""
+    """The first and last schedule time at which a value is live, both inclusive."""
 
     instruction: str
     shape_index: str

@@ -42,7 +42,7 @@ class PassProgram(Program):
         super().__init__()
         self.elements: dict[tuple[int, int], int] = {}
 
-    def last_or_root(self, computation: int) -> int:
+    def root_or_last(self, computation: int) -> int:
         """The root of a computation; its last instruction if none is marked."""
         root = self.root[computation]
         return root if root != NONE else self.stop[computation] - 1
@@ -88,18 +88,18 @@ def _main_bytes(shape: Shape) -> int:
 
 
 def estimated_peak(program: PassProgram) -> int:
-    """The most bytes that values need at one time if the program ran in the order of its text.
+    """The peak in bytes if the program ran in the order of its text.
 
     Nothing is packed. A loop's carry is in place, as are dynamic-update-slice and scatter. Values
     within a fusion need nothing. The peak of a called computation is added where it is called.
     """
-    updates = _updates(program)
+    updates = _find_updates(program)
     is_forward = [
         is_update or is_forwarding(opcode)
         for is_update, opcode in zip(updates, program.opcode, strict=True)
     ]
     sizes = _new_bytes(program, is_forward)
-    last = _last_uses(program, is_forward)
+    last_use = _last_uses(program, is_forward)
     peaks = [0] * len(program.computation_names)
     # The computations precede their callers in the text.
     for computation in range(len(peaks)):
@@ -112,7 +112,7 @@ def estimated_peak(program: PassProgram) -> int:
         for row in rows:
             if computation != program.entry or program.opcode[row] != "parameter":
                 live += sizes[row]
-            freed[last[row]] += sizes[row]
+            freed[last_use[row]] += sizes[row]
             inner = 0
             if program.opcode[row] in _RUN_INSIDE:
                 called = [peaks[callee] for _, callee in program.calls.get(row, ())]
@@ -122,14 +122,14 @@ def estimated_peak(program: PassProgram) -> int:
     return peaks[program.entry] if len(program) else 0
 
 
-def _updates(program: PassProgram) -> list[bool]:
-    """Whether an instruction is an update in place, or a fusion that ends in one, by row."""
+def _find_updates(program: PassProgram) -> list[bool]:
+    """By row, whether it is an update in place, or a fusion whose root is one."""
     is_in_place = [opcode in _IN_PLACE for opcode in program.opcode]
     for row, opcode in enumerate(program.opcode):
         callee = program.first_callee(row)
         if opcode != "fusion" or callee == NONE:
             continue
-        root = program.last_or_root(callee)
+        root = program.root_or_last(callee)
         if program.opcode[root] == "bitcast":
             root = next(iter(program.read_operands(root)), root)
         is_in_place[row] = program.opcode[root] in _IN_PLACE
@@ -161,18 +161,18 @@ def _new_bytes(program: PassProgram, is_forward: Sequence[bool]) -> list[int]:
 
 
 def _last_uses(program: PassProgram, is_forward: Sequence[bool]) -> list[int]:
-    """The row of each instruction's last use, directly or through instructions that forward it.
+    """By row, the row of its last use, directly or through instructions that forward it.
 
     Arguments and the roots of computations are used until the end of their computation.
     """
-    last = list(range(len(program)))
+    last_use = list(range(len(program)))
     for computation, stop in enumerate(program.stop):
         if program.first[computation] < stop:
-            last[program.last_or_root(computation)] = stop - 1
+            last_use[program.root_or_last(computation)] = stop - 1
     for row in program.rows_of(program.entry):
         if program.opcode[row] == "parameter":
-            last[row] = program.stop[program.entry] - 1
-    # Users follow their operands, so that the last use of a user is final before its operands'.
+            last_use[row] = program.stop[program.entry] - 1
+    # Users come after their operands in the text: their last use is final before the operands'.
     for user in range(len(program) - 1, -1, -1):
         operands = program.operands[user]
         is_update = program.opcode[user] in _IN_PLACE
@@ -182,8 +182,8 @@ def _last_uses(program: PassProgram, is_forward: Sequence[bool]) -> list[int]:
                 continue
             # An update replaces its first operand only; the others are read.
             forwards = is_forward[user] and (not is_update or number == 0)
-            last[operand] = max(last[operand], last[user] if forwards else user)
-    return last
+            last_use[operand] = max(last_use[operand], last_use[user] if forwards else user)
+    return last_use
 
 
 def _resolve_operand(program: PassProgram, user: int, number: int) -> int:

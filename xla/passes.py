@@ -3,7 +3,7 @@
 JAX names the transformations that a computation went through: `jvp(…)` is the forward pass of
 differentiated code, `transpose(jvp(…))` its backward pass, `rematted_computation` the work that
 `jax.checkpoint` repeats. The rest of a training step has no such name. There the position in the
-graph decides: the optimizer is all that reads gradients.
+graph decides: the instructions that read gradients are the optimizer.
 """
 
 import re
@@ -17,7 +17,6 @@ from .gradient_reach import (
     nearest_callers,
 )
 from .named_program import NamedProgram
-from .names import OpName
 from .program import NONE, Program
 
 Pass = Literal["argument", "forward", "backward", "rematerialised", "optimizer", "other"]
@@ -43,25 +42,14 @@ class Passes:
     Attributes:
         by_row: the pass.
         is_clone: by row, whether XLA made the instruction to rematerialise a value.
-        follows_gradient: by row, whether it depends on a gradient.
-        is_vague: whether op_names do not distinguish differentiated code from code around it.
+        depends_on_gradient: by row.
+        names_lack_passes: whether op_names do not mark differentiated code, as those of old JAX.
     """
 
     by_row: list[Pass]
     is_clone: list[bool]
-    follows_gradient: list[bool]
-    is_vague: bool = False
-
-    def is_differentiated(self, op_name: OpName, row: int) -> bool:
-        """Whether an instruction with this op_name belongs to differentiated code."""
-        return (
-            op_name.is_forward
-            or op_name.is_backward
-            or op_name.is_rematerialised
-            # The gradient of looked up rows is a gradient of their table.
-            or op_name.operation == "gather"
-            or (self.is_vague and self.by_row[row] in (FORWARD, BACKWARD))
-        )
+    depends_on_gradient: list[bool]
+    names_lack_passes: bool = False
 
 
 def find_passes(named: NamedProgram) -> Passes:
@@ -77,14 +65,14 @@ def find_passes(named: NamedProgram) -> Passes:
     """
     program, op_names = named.program, named.op_name
     is_clone = [".remat" in name and bool(_CLONE.search(name)) for name in program.names]
-    by_name = [_by_name(named, row, op_name, is_clone[row]) for row, op_name in enumerate(op_names)]
+    by_name = [_pass_by_name(named, row, is_clone[row]) for row in range(len(program))]
     if not any(op_name.is_backward for op_name in op_names):
         return Passes([pass_ or OTHER for pass_ in by_name], is_clone, [False] * len(program))
-    backward_loops = {
+    loops_around_backward = {
         row: op_names[row].loop_count for row, pass_ in enumerate(by_name) if pass_ == BACKWARD
     }
     is_old_jax = any(_OLD_JAX in text for text in {op_name.text or "" for op_name in op_names})
-    reach = find_gradient_reach(program, named.caller, backward_loops)
+    reach = find_gradient_reach(program, named.caller, loops_around_backward)
     graph_rule = _GraphRule(program, by_name, reach, is_old_jax)
     has_pass = [
         pass_ is not None
@@ -98,12 +86,13 @@ def find_passes(named: NamedProgram) -> Passes:
         [passes[row] for row in nearest],
         is_clone,
         [reach.is_reached[row] for row in reach.main_row],
-        is_vague=is_old_jax or not any(op_name.is_forward for op_name in op_names),
+        names_lack_passes=is_old_jax or not any(op_name.is_forward for op_name in op_names),
     )
 
 
-def _by_name(named: NamedProgram, row: int, op_name: OpName, is_clone: bool) -> Pass | None:
-    """The pass by rules 1 to 5; None where none of them applies."""
+def _pass_by_name(named: NamedProgram, row: int, is_clone: bool) -> Pass | None:
+    """The pass by rules 1 to 5, or None if none of them applies."""
+    op_name = named.op_name[row]
     if named.is_argument[row]:
         return ARGUMENT
     if is_clone or op_name.is_rematerialised:
@@ -136,7 +125,7 @@ class _GraphRule:
         self._program, self._reach = program, reach
         files = {metadata.source_file or "" for metadata in program.metadata}
         self._torch_files = {file for file in files if _TORCH_OPTIMIZERS in file}
-        self._forward_lines = _lines_out_of_reach(program, by_name, reach) if is_old_jax else set()
+        self._forward_lines = _find_forward_lines(program, by_name, reach) if is_old_jax else set()
         undecided, optimizer = set(), set()
         for computation in reach.main:
             for row in program.rows_of(computation):
@@ -159,22 +148,24 @@ class _GraphRule:
         """Whether an instruction that depends on a gradient is backward by its source line."""
         if self._torch_files and self._program.metadata[row].source_file not in self._torch_files:
             return True
-        return bool(self._forward_lines) and _line(self._program, row) in self._forward_lines
+        return bool(self._forward_lines) and _source_line(self._program, row) in self._forward_lines
 
 
-def _lines_out_of_reach(
+def _find_forward_lines(
     program: Program, by_name: list[Pass | None], reach: GradientReach
 ) -> set[tuple[str, int]]:
     """The source lines of instructions that depend on a parameter and on no gradient."""
     lines = {
-        _line(program, row)
+        _source_line(program, row)
         for row, main_row in enumerate(reach.main_row)
-        if reach.depends[main_row] and not reach.is_reached[main_row] and by_name[row] != ARGUMENT
+        if reach.depends_on_parameter[main_row]
+        and not reach.is_reached[main_row]
+        and by_name[row] != ARGUMENT
     }
     return {line for line in lines if line is not None}
 
 
-def _line(program: Program, row: int) -> tuple[str, int] | None:
+def _source_line(program: Program, row: int) -> tuple[str, int] | None:
     """The source file and line of an instruction, if both are known."""
     metadata = program.metadata[row]
     if metadata.source_file is None or metadata.source_line is None:

@@ -24,8 +24,8 @@ class PeakBuffer(NamedTuple):
     """A buffer that the main memory holds at its peak.
 
     Attributes:
-        value_id: NONE of an allocation that no value is known for.
-        counted_bytes: bytes that no buffer before it covers; all add up to the peak.
+        value_id: NONE for an allocation without a known value.
+        counted_bytes: bytes that no buffer at a lower address covers; all add up to the peak.
         category: one of CATEGORIES.
     """
 
@@ -68,7 +68,7 @@ def buffers_at_peak(
 ) -> list[PeakBuffer]:
     """The buffers of the main memory at its peak: values of temps, then whole other allocations.
 
-    Of values that share addresses, the first in address order counts for them.
+    Addresses that several values share count for the first value in address order.
 
     Args:
         shown_values: by allocation, the id of the value that it is for, or NONE.

@@ -7,7 +7,7 @@ from .slots import Slots
 
 
 def find_phis(program: Program, schedule: Schedule, slots: Slots) -> list[tuple[int, int]]:
-    """Pairs of slots: one that merges values, and one of those that it merges.
+    """Pairs of slots: one that merges values, and one whose value it merges.
 
     A while merges, at each index, its operand and the root of its body; so do the parameters of
     its body and its condition. A conditional merges the roots of its branches. The order is
@@ -23,17 +23,17 @@ def find_phis(program: Program, schedule: Schedule, slots: Slots) -> list[tuple[
     def merge(row: int, inputs: list[int]) -> None:
         if any(slots.count(source) != slots.count(row) for source in inputs):
             raise program.error(row, "and its operand differ in shape")
-        for position in range(slots.count(row)):
-            phi = slots.start[row] + position
-            pairs.extend([(phi, slots.start[source] + position) for source in inputs])
+        for part in range(slots.count(row)):
+            phi = slots.start[row] + part
+            pairs.extend([(phi, slots.start[source] + part) for source in inputs])
 
     for row in scheduled_rows(program, schedule, "while", "conditional"):
         if program.opcode[row] == "while":
             initial = program.operand(row, 0)
             body, condition = program.callee(row, "body"), program.callee(row, "condition")
             repeated = program.root[body]
-            merge(program.parameter(condition, 0, row), [initial, repeated])
-            merge(program.parameter(body, 0, row), [initial, repeated])
+            merge(program.parameter(condition, 0, caller=row), [initial, repeated])
+            merge(program.parameter(body, 0, caller=row), [initial, repeated])
             merge(row, [repeated, initial])
         else:
             merge(row, branches.get(row, []))
@@ -81,7 +81,7 @@ class PhiGraph:
         return node
 
     def _simplify(self, phi: int, searched: set[int]) -> None:
-        """Replace a phi, or all phis that reach it, if possible.
+        """Replace a phi, or it and all phis that reach it, if possible.
 
         Args:
             searched: the nodes that the searches of this round have visited.
@@ -92,15 +92,15 @@ class PhiGraph:
         if len(set(inputs)) == 1:
             self._replace(phi, inputs[0])
         elif phi not in searched:
-            reaching, values = self._search(phi)
+            reaching, values = self._find_reaching(phi)
             searched.update(reaching)
             if len(values) == 1:
                 for node in reaching:
                     if node in self.inputs:
                         self._replace(node, values[0])
 
-    def _search(self, phi: int) -> tuple[list[int], list[int]]:
-        """The nodes that reach a phi, breadth first, and the values among them.
+    def _find_reaching(self, phi: int) -> tuple[list[int], list[int]]:
+        """The nodes that reach a phi through inputs, breadth first, and the values among them.
 
         The search ends at the second value.
         """

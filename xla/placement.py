@@ -1,13 +1,12 @@
 """An estimate of XLA's BufferAssigner: the allocation of each value, or temp.
 
-Values that must alias are placed together; constants,
-parameters and outputs have allocations of their own, and other values may go into these while
-they are free. The remaining ones are temp.
+Values that must alias are placed together; constants, parameters and outputs have allocations of
+their own, and other values may go into these while they are free. The remaining ones are temp.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, pairwise
@@ -43,13 +42,13 @@ class AliasSet:
     Attributes:
         number: the smallest of the values.
         values: ascending.
-        size_bytes: of the largest value.
-        kind: where the values are; that of the allocation, if it was made for another set.
+        size_bytes, memory_space: the largest of its values'.
+        kind: where the values are; if another set owns the allocation, its kind.
         is_live_out: whether a value is part of the program's result.
         is_tuple: whether a value is a tuple's table of pointers.
         is_donated: whether a value is a parameter that the header aliases with an output.
-        allocation: number of the set that the allocation was made for; NONE in temp and in
-            thread-local memory.
+        allocation: number of the set that owns the allocation; NONE in temp and in thread-local
+            memory.
     """
 
     number: int
@@ -64,7 +63,7 @@ class AliasSet:
 
     @property
     def is_reusable(self) -> bool:
-        """Whether other sets may go into an allocation made for this set."""
+        """Whether other sets may go into the allocation that this set owns."""
         is_returned = self.is_live_out and self.kind is Kind.OUTPUT
         is_overwritten = self.is_donated and self.kind is Kind.PARAMETER
         return not self.is_tuple and (is_returned or is_overwritten)
@@ -73,9 +72,9 @@ class AliasSet:
 def place_values(analysis: Analysis, sizes: ValueSizes, sharing: Sharing) -> dict[int, AliasSet]:
     """Decide in which memory each alias set is. Returns the sets by number, ascending.
 
-    The largest set first, of equal ones those that are live-out: each tries the allocations of
-    its operands, then all others from the smallest on. The newest libtpu gives each output an
-    allocation of its own, and the remaining sets are temp.
+    XLA places the largest set first, of equal ones those that are live-out: each tries the
+    allocations of its operands, then all others from the smallest on. The newest libtpu gives each
+    output an allocation of its own, and the remaining sets are temp.
 
     Raises DumpError if there are too many pairs of sets and allocations to try.
     """
@@ -84,14 +83,10 @@ def place_values(analysis: Analysis, sizes: ValueSizes, sharing: Sharing) -> dic
         return sets
     never_reuse = _sets_that_never_reuse(analysis, sharing.platform)
     search = _Search(analysis, sharing, sets)
-    for alias_set in _in_order(analysis, sets):
-        allocation = None
-        if (
-            alias_set.kind in (Kind.TEMP, Kind.OUTPUT)
-            and not alias_set.is_tuple
-            and alias_set.number not in never_reuse
-        ):
-            allocation = search.find(alias_set)
+    for alias_set in _sort_sets(analysis, sets):
+        may_share = alias_set.kind in (Kind.TEMP, Kind.OUTPUT) and not alias_set.is_tuple
+        may_share = may_share and alias_set.number not in never_reuse
+        allocation = search.find(alias_set) if may_share else None
         if allocation is not None:
             alias_set.allocation, alias_set.kind = allocation.owner.number, allocation.owner.kind
             search.add(allocation, alias_set)
@@ -101,7 +96,7 @@ def place_values(analysis: Analysis, sizes: ValueSizes, sharing: Sharing) -> dic
 
 
 def _describe_sets(analysis: Analysis, sizes: ValueSizes) -> dict[int, AliasSet]:
-    """The alias sets by number, each as if nothing went into allocations of others."""
+    """The alias sets by number, each as if it went into no other set's allocation."""
     program, flow, liveness = analysis.program, analysis.flow, analysis.liveness
     sets: dict[int, AliasSet] = {}
     constants, parameters, regional = set(), set(), set()
@@ -143,9 +138,9 @@ def _describe_sets(analysis: Analysis, sizes: ValueSizes) -> dict[int, AliasSet]
 
 
 def _sets_that_never_reuse(analysis: Analysis, platform: str) -> set[int]:
-    """The numbers of the sets that never go into the allocation of another set.
+    """The numbers of the sets that never go into another set's allocation.
 
-    On a TPU those of a collective-permute: other chips write into it at their own time.
+    On a TPU those of a collective-permute: other chips write into its memory at any time.
     """
     permutes = ("collective-permute", "collective-permute-start") if platform == TPU else ()
     return {
@@ -155,11 +150,11 @@ def _sets_that_never_reuse(analysis: Analysis, platform: str) -> set[int]:
     }
 
 
-def _in_order(analysis: Analysis, sets: dict[int, AliasSet]) -> list[AliasSet]:
+def _sort_sets(analysis: Analysis, sets: dict[int, AliasSet]) -> list[AliasSet]:
     """The sets that may share an allocation, in the order in which XLA places them.
 
-    The largest first, then those that are live-out, then by the post order of the instructions,
-    where a computation precedes those that it calls: text order backwards.
+    In descending order of size; of equal ones live-out sets first, then by post order of the
+    instructions. There a computation precedes those that it calls: computations in reverse order.
     """
     largest: dict[int, int] = {}
     for alias_set in sets.values():
@@ -170,22 +165,22 @@ def _in_order(analysis: Analysis, sets: dict[int, AliasSet]) -> list[AliasSet]:
     program, row = analysis.program, analysis.flow.row
     is_read = set(chain.from_iterable(program.operands))
     computations = reversed(range(len(program.computation_names)))
-    ends = (r for c in computations for r in program.rows_of(c) if r not in is_read)
-    rank = {row: rank for rank, row in enumerate(post_order(ends, program.operands))}
+    starts = (r for c in computations for r in program.rows_of(c) if r not in is_read)
+    rank = {row: rank for rank, row in enumerate(post_order(starts, program.operands))}
 
     def key(alias_set: AliasSet) -> tuple[int, bool, int]:
-        first = min(rank[row[value]] for value in alias_set.values)
-        return -alias_set.size_bytes, not alias_set.is_live_out, first
+        lowest = min(rank[row[value]] for value in alias_set.values)
+        return -alias_set.size_bytes, not alias_set.is_live_out, lowest
 
     return sorted(candidates, key=key)
 
 
 class _Allocation:
-    """An allocation, and when it is occupied.
+    """An allocation, and the times when it is occupied.
 
     Attributes:
-        owner: the set that it was made for.
-        by_start, by_end: the values in it by the first and last time of their range.
+        owner: the first set in it, which decides its size and kind.
+        by_start, by_end: the values in it by the start and by the end of their live range.
     """
 
     def __init__(self, owner: AliasSet) -> None:
@@ -205,13 +200,13 @@ class _Allocation:
         self._ends.insert(index, end)
 
     def is_occupied(self, start: int, end: int) -> bool:
-        """Whether a value is live at these times; one that ends or starts then does not count."""
-        first = bisect_right(self._ends, start)
-        return first < len(self._starts) and self._starts[first] < end
+        """Whether a value in it is live between two times, apart from touching at one of them."""
+        index = bisect_right(self._ends, start)
+        return index < len(self._starts) and self._starts[index] < end
 
 
 class _Gaps:
-    """Times when allocations of one memory space are free: a Fenwick tree of the latest ends."""
+    """Times when allocations of a memory space are free: a Fenwick tree of the latest ends."""
 
     def __init__(self, length: int) -> None:
         self._size = length + 3
@@ -235,10 +230,11 @@ class _Gaps:
 
 
 class _Search:
-    """The allocations that other sets may go into, in the order in which they are made."""
+    """The search for allocations of reusable sets, which other sets may go into."""
 
     def __init__(self, analysis: Analysis, sharing: Sharing, sets: dict[int, AliasSet]) -> None:
         self._analysis, self._sharing, self._sets = analysis, sharing, sets
+        # By number of the owner, in descending order of size.
         self._opened: dict[int, _Allocation] = {}
         self._gaps: dict[int, _Gaps] = {}
         self._allocation_of_value: dict[int, _Allocation] = {}
@@ -248,7 +244,7 @@ class _Search:
         self._max_steps = _MIN_STEPS + _STEPS_PER_VALUE * len(analysis.flow)
 
     def open(self, alias_set: AliasSet) -> None:
-        """Make the allocation of a set."""
+        """Make the allocation that a set owns."""
         allocation = self._opened[alias_set.number] = _Allocation(alias_set)
         self.add(allocation, alias_set)
         start, end = self._analysis.liveness.start, self._analysis.liveness.end
@@ -268,7 +264,7 @@ class _Search:
             self._allocation_of_value[value] = allocation
 
     def find(self, alias_set: AliasSet) -> _Allocation | None:
-        """The allocation that a set can go into; None if it needs its own."""
+        """The first allocation that a set can go into, in XLA's order; None if it needs its own."""
         liveness, value = self._analysis.liveness, alias_set.values[0]
         gaps = self._gaps.get(alias_set.memory_space)
         # Nearly all sets fit into no allocation: the gaps show it without a search.
@@ -277,11 +273,12 @@ class _Search:
         smallest_first = reversed(self._opened.values())
         for allocation in chain(self._allocations_of_operands(alias_set), smallest_first):
             self._count_steps(1)
-            # It is large enough: it was made for a set that came earlier in descending order.
+            # It is large enough: its owner came earlier in descending order. XLA lets a live-out
+            # set reuse only an allocation of its own size.
             owner = allocation.owner
             has_size = not alias_set.is_live_out or owner.size_bytes == alias_set.size_bytes
             is_in_space = owner.memory_space == alias_set.memory_space
-            if has_size and is_in_space and self._is_free(allocation, alias_set.values):
+            if has_size and is_in_space and self._fits_without_interference(allocation, alias_set):
                 return allocation
         return None
 
@@ -309,36 +306,39 @@ class _Search:
                 "dump the buffer assignment too"
             )
 
-    def _is_free(self, allocation: _Allocation, values: Sequence[int]) -> bool:
-        """Whether no value in an allocation interferes with one of these.
+    def _fits_without_interference(self, allocation: _Allocation, alias_set: AliasSet) -> bool:
+        """Whether no value of a set interferes with a value in an allocation.
 
-        Two values interfere if they are live at the same time, if one copies the other, or if one
-        ends where the other starts and may not reuse its memory.
+        Two values interfere if they are live at the same time, if one copies the other (XLA never
+        lets a copy share with its operand), or if one ends where the other starts and the later
+        may not overwrite the earlier.
         """
         liveness = self._analysis.liveness
-        for value in values:
+        for value in alias_set.values:
             self._count_steps(1)
             start, end = liveness.start[value], liveness.end[value]
             if allocation.is_occupied(start, end) or self._copies_within(allocation, value):
                 return False
             for ended in allocation.by_end.get(start, ()):
-                is_before = self._can_reuse(ended, value)
-                if not is_before and not (
-                    liveness.start[ended] == end and self._can_reuse(value, ended)
+                may_follow = self._may_overwrite(value, ended)
+                # If both are empty at the same time, either order will do; the loop below skips
+                # such a pair.
+                if not may_follow and not (
+                    liveness.start[ended] == end and self._may_overwrite(ended, value)
                 ):
                     return False
             for following in allocation.by_start.get(end, ()):
-                if liveness.end[following] != start and not self._can_reuse(value, following):
+                if liveness.end[following] != start and not self._may_overwrite(following, value):
                     return False
         return True
 
     def _copies_within(self, allocation: _Allocation, value: int) -> bool:
-        """Whether an allocation has a value that this one copies, or a copy of it."""
+        """Whether an allocation contains a copy of a value, or the value that it copies."""
         related = self._copies.get(value, ())
         return any(self._allocation_of_value.get(other) is allocation for other in related)
 
-    def _can_reuse(self, ended: int, value: int) -> bool:
-        """Whether a value may be written over another, `ended`, which ends as it starts."""
+    def _may_overwrite(self, value: int, ended: int) -> bool:
+        """Whether a value may be written over a value `ended` that ends as it starts."""
         program, flow = self._analysis.program, self._analysis.flow
         row, slot = flow.row[value], self._end_slot[ended]
         operands = program.operands[row]
@@ -351,7 +351,7 @@ class _Search:
 
 
 def _copies(analysis: Analysis) -> dict[int, list[int]]:
-    """By value, the value that it copies, and its copies."""
+    """By value, its copies and the value that it copies."""
     program, flow = analysis.program, analysis.flow
     copies: defaultdict[int, list[int]] = defaultdict(list)
     for value, row in enumerate(flow.row):
@@ -363,13 +363,10 @@ def _copies(analysis: Analysis) -> dict[int, list[int]]:
 
 
 def _end_slots(analysis: Analysis) -> list[int]:
-    """By value, the slot that has it last, in schedule order; the first of several."""
+    """By value, the slot that has it last in the schedule; of several the first in the text."""
     flow, last_time = analysis.flow, last_times(analysis.program, analysis.schedule)
-    slots = list(flow.defined_at)
+    row, end_slots = flow.slots.row, list(flow.defined_at)
     for slot, value in enumerate(flow.value):
-        if (
-            value != NONE
-            and last_time[flow.slots.row[slot]] > last_time[flow.slots.row[slots[value]]]
-        ):
-            slots[value] = slot
-    return slots
+        if value != NONE and last_time[row[slot]] > last_time[row[end_slots[value]]]:
+            end_slots[value] = slot
+    return end_slots

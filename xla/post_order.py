@@ -1,23 +1,23 @@
-"""Post order of a graph: each node after those that it reads."""
+"""Post order of a graph: each node after the nodes that it reads."""
 
 from collections.abc import Iterable, Sequence
 
 
-def post_order(ends: Iterable[int], operands: Sequence[Sequence[int]]) -> list[int]:
-    """The nodes that a depth-first search from some ends reaches, the first operand first.
+def post_order(starts: Iterable[int], operands: Sequence[Sequence[int]]) -> list[int]:
+    """The nodes that a depth-first search from `starts` reaches, the first operand first.
 
     Args:
         operands: by node, the nodes that it reads.
     """
     order: list[int] = []
     is_done = [False] * len(operands)
-    for end in ends:
-        stack = [(end, False)]
+    for start in starts:
+        stack = [(start, False)]
         while stack:
-            node, is_open = stack.pop()
+            node, is_expanded = stack.pop()
             if is_done[node]:
                 continue
-            if is_open:
+            if is_expanded:
                 is_done[node] = True
                 order.append(node)
                 continue

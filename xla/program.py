@@ -10,7 +10,7 @@ NONE: Final = -1
 # The opcode of an instruction with an operand that was not read: no rule covers it.
 NOT_READ: Final = "(not read)"
 
-# The way to a part of a tuple: () is the whole, (1, 0) element 0 of element 1.
+# A shape index, the path to a part of a tuple: () is all of it, (1, 0) element 0 of element 1.
 ShapeIndex = tuple[int, ...]
 
 _VALUE = r"\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+"
@@ -164,7 +164,7 @@ class Program:
         operand_aliasing: by row, the pairs of `output_to_operand_aliasing`.
         fusion_kind: by row of a fusion, such as kLoop.
         custom_call_target: by row of a custom-call.
-        control_predecessors: by row, the rows that run before it, though it does not read them.
+        control_predecessors: by row, the rows that must run before it though it reads none.
         integers: by row, the value of a scalar integer constant.
         less_than: the rows of compares with direction=LT.
         frames: by id.

@@ -101,12 +101,12 @@ def _value_lines(
     values: Iterable[AssignedValue],
     live_ranges: Mapping[int, LiveRange],
 ) -> Iterable[str]:
-    """The definition, place and live range of each value, without its id."""
+    """The definition, allocation, offset and live range of each value, without its id."""
     for value in values:
         row = program.row_of[value.instruction]
         computation = program.computation[row]
-        time = live_ranges.get(value.value_id)
-        times = f"{time.start_time} {time.end_time}" if time is not None else ""
+        live_range = live_ranges.get(value.value_id)
+        times = f"{live_range.start_time} {live_range.end_time}" if live_range is not None else ""
         yield (
             f"value {row - program.first[computation]} {computations[computation]}"
             f" {value.shape_index} {value.memory_space} {value.offset_bytes} {value.size_bytes}"

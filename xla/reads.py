@@ -16,17 +16,17 @@ class Read(NamedTuple):
     """A read of a value.
 
     Attributes:
-        reader: the instruction that reads the value; inside of a nameless fusion the first named
-            one.
+        reader: the instruction that reads the value; for a nameless fusion the nearest named one
+            inside.
         user: the reader, or the fusion that it belongs to.
-        operand: the number of the user's operand.
+        operand_number: that of the user's operand.
         pass_: the reader's pass.
     """
 
     value: int
     reader: int
     user: int
-    operand: int
+    operand_number: int
     pass_: Pass
 
 
@@ -60,18 +60,18 @@ def find_reads(named: NamedProgram, passes: Passes, readers: Readers) -> list[Re
 
     Copies and instructions that forward a value are no readers, nor are nameless converts and
     reshapes, because they only move data. A reader with a path has that op_name's pass; a nameless
-    fusion has the pass of the first named instruction inside that reads the value.
+    fusion has the pass of the nearest named instruction inside that reads the value.
     """
     flow, op_name = named.flow, named.op_name
     reads = []
-    for value, user, operand in zip(flow.use_value, flow.use_row, flow.use_operand, strict=True):
+    for value, user, number in zip(flow.use_value, flow.use_row, flow.use_operand, strict=True):
         opcode, has_path = named.program.opcode[user], op_name[user].has_path
         if opcode in FORWARDING or opcode in COPIES:
             continue
         if opcode in CONVERTS_OR_RESHAPES and not has_path:
             continue
-        reader = user if has_path else readers.inner_reader(user, operand)
+        reader = user if has_path else readers.inner_reader(user, number)
         pass_ = passes.by_row[reader]
         if op_name[reader].has_path or pass_ == OPTIMIZER:
-            reads.append(Read(value, reader, user, operand, pass_))
+            reads.append(Read(value, reader, user, number, pass_))
     return reads

@@ -12,7 +12,7 @@ from .reads import OwnedValues, Read
 _LATER: Final = frozenset({BACKWARD, REMATERIALISED})
 # These copy a residual or take a layer of it.
 _COPIES_OR_SLICES: Final = COPIES | {"slice", "dynamic-slice"}
-# Fusions and the like do so without a name, or if JAX names them so.
+# These do so if they have no name, or the name of one of JAX's slices.
 _MAY_MOVE: Final = _COPIES_OR_SLICES | {"custom-call", "fusion", "concatenate"}
 
 
@@ -22,7 +22,7 @@ class Residual(NamedTuple):
     Attributes:
         value: its largest value.
         layers: the number of results of the owner that are stacked in this value.
-        reader: the first named instruction of the backward pass that reads it, or NONE.
+        reader: the named instruction of the backward pass that reads it first, or NONE.
     """
 
     value: int
@@ -55,7 +55,7 @@ def find_residuals(owned: OwnedValues) -> tuple[list[int], list[Residual]]:
     first_readers = {
         tensor_of[read.value]: read.reader
         for read in reversed(reads)
-        # A slice that a scan takes out of a stack only moves a layer.
+        # A scan's slice of a stacked array only moves a layer.
         if read.pass_ in _LATER and not owned.named.op_name[read.reader].is_slice
     }
     residual_of, residuals = [NONE] * len(alias_set), list[Residual]()
@@ -87,7 +87,7 @@ def _forward_values(owned: OwnedValues, largest_first: list[int]) -> list[bool]:
 def _saved_sets(owned: OwnedValues, reads: list[Read], parts: list[tuple[int, int]]) -> set[int]:
     """The alias sets whose last read is in the backward pass.
 
-    If the backward pass reads a copy or slice that it makes itself, it also reads the source.
+    If the backward pass reads a copy or slice that it computes itself, it also reads the source.
 
     Args:
         reads: the reads of values of the forward pass, by time.
@@ -100,17 +100,17 @@ def _saved_sets(owned: OwnedValues, reads: list[Read], parts: list[tuple[int, in
     for part, source in parts:
         if time[owned.values.row[part]] >= first_backward:
             sources[alias_set[part]].append(alias_set[source])
-    stack = [number for number, read in last_reads.items() if read.pass_ in _LATER]
-    saved = set(stack)
-    while stack:
-        new = [source for source in sources.get(stack.pop(), ()) if source not in saved]
+    worklist = [number for number, read in last_reads.items() if read.pass_ in _LATER]
+    saved = set(worklist)
+    while worklist:
+        new = [source for source in sources.get(worklist.pop(), ()) if source not in saved]
         saved.update(new)
-        stack += new
+        worklist += new
     return saved
 
 
 def _find_parts(owned: OwnedValues) -> list[tuple[int, int]]:
-    """Pairs of a value and one with the same owner that it is a copy or a slice of.
+    """Pairs of a value and the value that it copies or slices, if both have one owner.
 
     A nameless fusion or custom call with the owner of its operand only moves the operand.
     """

@@ -76,7 +76,8 @@ def _sets_read_by_optimizer(owned: OwnedValues) -> set[int]:
         owned.analysis.liveness.alias_set[read.value]
         for read in owned.reads
         if owned.value_pass[read.value] == BACKWARD
-        and owned.passes.by_row[owned.readers.inner_reader(read.user, read.operand)] == OPTIMIZER
+        and owned.passes.by_row[owned.readers.inner_reader(read.user, read.operand_number)]
+        == OPTIMIZER
     }
 
 
@@ -140,7 +141,7 @@ def _role_in_training(argument: Argument) -> Role | None:
         or (argument.is_trained and not is_weight and argument.is_read_by_optimizer)
     ):
         return "optimizer state"
-    # A weight of which there is no gradient, such as that of a router that only chooses.
+    # A weight may have no gradient, such as that of a router that only selects.
     if is_weight or (
         argument.is_replaced and argument.is_read_by_model and argument.is_named_weight
     ):
@@ -151,8 +152,8 @@ def _role_in_training(argument: Argument) -> Role | None:
 def _role_without_training(argument: Argument) -> Role | None:
     """The role if the program does not train: state, or None for a weight or input.
 
-    An argument that an output replaces is state, as is a leaf of a container of whose type and
-    dimensions there are as many outputs as arguments: a cache that is not donated.
+    An argument that an output replaces is state, as is a leaf of a container with as many outputs
+    of its type and dimensions as arguments: a cache that is not donated.
     """
     is_index = argument.is_integer and argument.first_dimension is not None
     is_cache = argument.is_named_cache and not is_index
@@ -160,9 +161,9 @@ def _role_without_training(argument: Argument) -> Role | None:
 
 
 def _batches(arguments: Iterable[Argument], *, by_size: bool) -> set[str]:
-    """The containers of data among these arguments, without those that are named after weights.
+    """The containers of these arguments that look like a batch and are not named after weights.
 
-    Data contain indices, or with `by_size` have one first dimension.
+    A batch contains indices, or with `by_size` only arrays with the same first dimension.
     """
     sizes: dict[str, set[int]] = {}
     batches = set()

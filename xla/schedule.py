@@ -50,7 +50,7 @@ class _Flattener:
     """The state of `flatten`.
 
     Attributes:
-        rows: by position, the row that runs there, see the parameter `order`.
+        rows: by position, the row that runs there, see `order` of `flatten`.
         calls: by row, the calls that it has not yet run, in reverse order: computation and the
             shift of its operands.
         starts: the async-start by the row that binds its operands.
@@ -190,7 +190,7 @@ def _find_binders(program: Program, started: dict[int, int]) -> dict[int, int]:
 
 
 def last_times(program: Program, schedule: Schedule) -> list[int]:
-    """By row, its time; for a root, the end of its computation, until which it has its values."""
+    """By row, its time; for a root the end of its computation: until then it has its values."""
     times = list(schedule.time)
     for computation, root in enumerate(program.root):
         times[root] = schedule.span_end[computation]

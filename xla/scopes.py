@@ -34,7 +34,7 @@ class Scopes:
     """The scopes of a program.
 
     Attributes:
-        rows: the distinct scopes; the place of each is its scope_id.
+        rows: the distinct scopes, by scope_id.
         scope_id: by row of the program; NONE for an instruction whose op_name has no path.
     """
 
@@ -45,7 +45,7 @@ class Scopes:
 def find_scopes(program: Program, op_names: list[OpName], callers: list[int]) -> Scopes:
     """The scope of each instruction.
 
-    A relative op_name lies in the scope of its caller, or of that one's caller if the caller has
+    A relative op_name continues the scope of its caller, or of that one's caller if the caller has
     no path either.
     """
     ids: dict[tuple[str, str], int] = {}

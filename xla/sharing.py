@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 
 class Sharing:
-    """Answers for the instructions of one program on one platform."""
+    """Whether results may be written over operands in a program, as the platform's XLA decides."""
 
     def __init__(self, analysis: Analysis, platform: str) -> None:
         self.platform = platform
@@ -74,7 +74,7 @@ class Sharing:
         return is_all_reduce and self._is_same_part(number, result_slot)
 
     def _is_same_part(self, number: int, result_slot: int) -> bool:
-        """Whether a slot is that of result element `number`, or of the only result and number 0."""
+        """Whether a slot is element `number` of a result, or the complete result for number 0."""
         slots = self._slots
         root = slots.start[slots.row[result_slot]]
         if slots.element_count(root) > number:
@@ -116,10 +116,9 @@ class Sharing:
         parameter = self._elementwise.parameter(row, number)
         kind = self._program.fusion_kind.get(row, "")
         if self.platform == CPU:
-            is_root_slot = operand_slot == slots.start[slots.row[operand_slot]]
-            return (
-                is_root_slot and array == result_array and self._can_cpu_share(row, parameter, kind)
-            )
+            is_complete = operand_slot == slots.start[slots.row[operand_slot]]
+            can_share = is_complete and array == result_array
+            return can_share and self._can_cpu_share(row, parameter, kind)
         if self.platform == GPU:
             is_alike = _have_equal_elements(array, result_array)
             return is_alike and self._can_gpu_share(parameter, slots.index(result_slot), kind)
@@ -159,7 +158,7 @@ class Sharing:
     def _can_gpu_share(self, parameter: int, result: ShapeIndex, kind: str) -> bool:
         """Whether a parameter reaches a result of its GPU fusion, and only element by element.
 
-        A kInput fusion computes its first reduction before it writes anything.
+        A kInput fusion computes its hero, the first reduction, before it writes anything.
         Source: XLA's FusionCanShareBufferHint: a walk from the parameter to this very result.
         """
         program = self._program

@@ -13,7 +13,7 @@ class ShapeTree:
     `(f32[2], (s32[], s32[]))` has the parts {}, {0}, {1}, {1,0} and {1,1}; part 0 is {}.
 
     Attributes:
-        indices: by part, the way to it; index_texts the same as XLA prints it, `{1,0}`.
+        indices: by part, its shape index; index_texts the same as XLA prints it, `{1,0}`.
         sizes: by part, the number of parts within it, including itself.
         children: by part, the parts that are its elements; empty for an array.
         shapes: by part, its shape; arrays the same, but None for a tuple.
@@ -104,15 +104,15 @@ class Slots:
         return slot - self.start[self.row[slot]]
 
     def index(self, slot: int) -> ShapeIndex:
-        """The way to the part at a slot."""
+        """The shape index of a slot."""
         return self.tree(self.row[slot]).indices[self.part(slot)]
 
     def index_text(self, slot: int) -> str:
-        """The way to the part at a slot, as XLA prints it: `{1,0}`."""
+        """The shape index of a slot as XLA prints it: `{1,0}`."""
         return self.tree(self.row[slot]).index_texts[self.part(slot)]
 
     def index_texts(self) -> list[str]:
-        """By slot, the way to the part as XLA prints it."""
+        """By slot, its shape index as XLA prints it."""
         texts: list[str] = []
         for row, start in enumerate(self.start):
             if start != NONE:

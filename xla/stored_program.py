@@ -20,7 +20,7 @@ def program_from_rows(rows: Mapping[str, Columns], input_output_alias: str | Non
     Args:
         rows: by relation, in the order of their keys: instructions, of which those without a
             computation are not in the HLO text, computations, operands, calls and
-            control_dependencies. The last three may lack.
+            control_dependencies. The last three may be missing.
 
     Raises:
         DumpError: The rows describe no program.
@@ -28,22 +28,22 @@ def program_from_rows(rows: Mapping[str, Columns], input_output_alias: str | Non
     program = Program()
     program.aliases = parse_aliases(input_output_alias or "")
     operands: dict[int, list[int]] = defaultdict(list)
-    for row, operand in _zipped(rows, "operands", "instruction_id", "operand_instruction_id"):
+    for row, operand in _select(rows, "operands", "instruction_id", "operand_instruction_id"):
         if operand >= row:
             raise DumpError("an operand is not defined before its user", row + 1)
         operands[row].append(operand)
     try:
         computations = _add_instructions(program, rows, operands)
-        calls = _zipped(rows, "calls", "instruction_id", "attribute", "computation")
+        calls = _select(rows, "calls", "instruction_id", "attribute", "computation")
         for row, attribute, name in calls:
             program.calls.setdefault(row, []).append((attribute, computations[name]))
-        for name, is_entry in _zipped(rows, "computations", "computation", "is_entry"):
+        for name, is_entry in _select(rows, "computations", "computation", "is_entry"):
             if is_entry:
                 program.entry = computations[name]
     except KeyError as error:
         raise DumpError(f"computation {error} is not in the text") from None
     names = ("instruction_id", "predecessor_instruction_id")
-    for row, predecessor in _zipped(rows, "control_dependencies", *names):
+    for row, predecessor in _select(rows, "control_dependencies", *names):
         program.control_predecessors.setdefault(row, []).append(predecessor)
     if max((*operands, *program.calls), default=NONE) >= len(program):
         raise DumpError("a caller is not in the text")
@@ -57,7 +57,7 @@ def _add_instructions(
     computations: dict[str, int] = {}
     columns = ("instruction", "opcode", "shape", "computation", "parameter_number", "tuple_index")
     for row, (name, opcode, shape, computation, parameter_number, tuple_index) in enumerate(
-        _zipped(rows, "instructions", *columns)
+        _select(rows, "instructions", *columns)
     ):
         if computation is None:
             break
@@ -75,7 +75,7 @@ def _add_instructions(
         # Without a marked root, the last instruction is the root.
         program.root[-1] = row
     for row, (is_root, attributes, fusion_kind, target) in enumerate(
-        _zipped(rows, "instructions", "is_root", "attributes", "fusion_kind", "custom_call_target")
+        _select(rows, "instructions", "is_root", "attributes", "fusion_kind", "custom_call_target")
     ):
         if is_root:
             program.root[program.computation[row]] = row
@@ -91,7 +91,7 @@ def _add_instructions(
     return computations
 
 
-def _zipped(rows: Mapping[str, Columns], relation: str, *names: str) -> list[tuple[Any, ...]]:
+def _select(rows: Mapping[str, Columns], relation: str, *names: str) -> list[tuple[Any, ...]]:
     """The rows of a relation, with these columns; none without the relation."""
     columns = rows.get(relation)
     return [] if columns is None else list(zip(*map(columns.__getitem__, names), strict=True))

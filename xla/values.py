@@ -32,7 +32,7 @@ class Values:
         return not self._index(value) and self.array[value] is not None
 
     def element(self, value: int) -> int:
-        """The number of the instruction's result, and of the operand that belongs to it.
+        """The number of a value among its instruction's results; its operand has the same number.
 
         0 for an instruction with one result. Element 0 of an `all-gather-start` holds the
         operands, element 1 the results: there it is the number within one of these.

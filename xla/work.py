@@ -269,18 +269,19 @@ def _count_iterations(program: Program, loop: int) -> int | None:
     if test not in program.less_than or "body" not in called:
         return None
     counter, limit = (_origin(program, operand) for operand in program.operands[test])
-    element, end = _state_element(program, counter), program.integers.get(limit)
+    element, limit_value = _state_element(program, counter), program.integers.get(limit)
     carried = _state_element(program, limit)
     body_root = program.root[called["body"]]
-    if carried is not None and _is_passed_on(program, body_root, carried):
-        end = program.integers.get(_tuple_element(program, program.operand(loop, 0), carried))
-    if element is None or end is None:
+    if carried is not None and _is_unchanged(program, body_root, carried):
+        initial_limit = _tuple_element(program, program.operand(loop, 0), carried)
+        limit_value = program.integers.get(initial_limit)
+    if element is None or limit_value is None:
         return None
-    begin = program.integers.get(_tuple_element(program, program.operand(loop, 0), element))
+    initial_value = program.integers.get(_tuple_element(program, program.operand(loop, 0), element))
     step = _step(program, _tuple_element(program, body_root, element), element)
-    if begin is None or step is None or step <= 0:
+    if initial_value is None or step is None or step <= 0:
         return None
-    return max(0, -((begin - end) // step))
+    return max(0, -((initial_value - limit_value) // step))
 
 
 def _origin(program: Program, row: int) -> int:
@@ -298,7 +299,7 @@ def _state_element(program: Program, row: int) -> int | None:
     return program.tuple_index[row] if is_state else None
 
 
-def _is_passed_on(program: Program, body_root: int, element: int) -> bool:
+def _is_unchanged(program: Program, body_root: int, element: int) -> bool:
     """Whether a loop's body leaves an element of the state as it is."""
     return _state_element(program, _tuple_element(program, body_root, element)) == element
 

@@ -1,4 +1,4 @@
-"""The values that each value may share its owner with, and the search among them."""
+"""The values whose owner each value may share, and the search among them."""
 
 from collections.abc import Container
 from typing import Final, NamedTuple
@@ -21,11 +21,11 @@ ARGUMENT, OWN, MOVED, LOOP, FUSED, BECOMES, READ, OPERAND, WEAK = RULES
 
 
 class Candidate(NamedTuple):
-    """A value that another one may share its owner with.
+    """A value whose owner another value may share.
 
     Attributes:
         value: the candidate.
-        may_be_fill: whether it also counts if its own search ends at a fill.
+        may_be_fill: whether its owner also counts if its own search ends at a fill.
     """
 
     value: int
@@ -33,30 +33,30 @@ class Candidate(NamedTuple):
 
 
 class Candidates:
-    """The candidates for each value's owner that the rules find, by value.
+    """The candidates that the rules find, by the value that may share their owner.
 
     Attributes:
-        candidates: in order of preference; the first one with an owner gives it. No entry for a
-            value without candidates.
-        rule: the rule for an owner that a candidate gives.
-        owner, owner_rule: the instruction that owns the value if no candidate has an owner, or
-            NONE, and the rule for it.
+        candidates: in order of preference; the value shares the owner of the first one that has
+            one. No entry for a value without candidates.
+        rule: the rule for an owner that the value shares.
+        fallback_owner, fallback_rule: the instruction that owns the value if no candidate has an
+            owner, or NONE, and the rule for it.
     """
 
     def __init__(self, value_count: int) -> None:
         self.candidates: dict[int, list[Candidate]] = {}
         self.rule = [OWN] * value_count
-        self.owner = [NONE] * value_count
-        self.owner_rule = [OWN] * value_count
+        self.fallback_owner = [NONE] * value_count
+        self.fallback_rule = [OWN] * value_count
 
-    def follow(self, value: int, candidate: int, *, may_be_fill: bool = True) -> None:
-        """Add a candidate for a value's owner; NONE adds none."""
+    def add_candidate(self, value: int, candidate: int, *, may_be_fill: bool = True) -> None:
+        """Let a value share the owner of a candidate; the candidate NONE is ignored."""
         if candidate != NONE:
             self.candidates.setdefault(value, []).append(Candidate(candidate, may_be_fill))
 
-    def set_owner(self, value: int, row: int, rule: str) -> None:
+    def set_fallback_owner(self, value: int, row: int, rule: str) -> None:
         """Set the instruction that owns a value if no candidate has an owner."""
-        self.owner[value], self.owner_rule[value] = row, rule
+        self.fallback_owner[value], self.fallback_rule[value] = row, rule
 
 
 class Search:
@@ -80,26 +80,26 @@ class Search:
     def __init__(self, candidates: Candidates, is_fill: list[bool], loops: Container[int]) -> None:
         self._candidates, self._loops = candidates.candidates, loops
         self._candidate_rule = candidates.rule
-        self.owner, self.rule = list(candidates.owner), list(candidates.owner_rule)
+        self.owner, self.rule = list(candidates.fallback_owner), list(candidates.fallback_rule)
         self.fill = [value if fills else NONE for value, fills in enumerate(is_fill)]
-        # The place of the present candidate of each value whose search has not ended.
+        # By value whose search has not ended, the index of its current candidate.
         self._current = dict.fromkeys(self._candidates, 0)
         for value in self._candidates:
             if value in self._current:
                 self._search(value)
 
     def _search(self, start: int) -> None:
-        """Follow candidates from a value on, until its search has ended."""
-        # The values from the start on, each of which has the next one as its present candidate.
+        """Follow current candidates from a value on, until the search of that value has ended."""
+        # The values from the start on: the current candidate of each is the next one.
         path, position = [start], {start: 0}
         while start in self._current:
             value = path[-1]
             candidate = self._candidates[value][self._current[value]]
             if candidate.value in position:
-                first = self._leave_cycle(path[position[candidate.value] :])
-                for passed in path[position[first] + 1 :]:
-                    del position[passed]
-                del path[position[first] + 1 :]
+                exit_value = self._leave_cycle(path[position[candidate.value] :])
+                for successor in path[position[exit_value] + 1 :]:
+                    del position[successor]
+                del path[position[exit_value] + 1 :]
             elif candidate.value in self._current:
                 position[candidate.value] = len(path)
                 path.append(candidate.value)
@@ -120,7 +120,7 @@ class Search:
         del self._current[value]
 
     def _advance(self, value: int) -> None:
-        """Advance to a value's next candidate; without one, its search ends with its own name."""
+        """Advance to a value's next candidate; without one, its search ends."""
         self._current[value] += 1
         if self._current[value] == len(self._candidates[value]):
             del self._current[value]
@@ -128,7 +128,7 @@ class Search:
     def _leave_cycle(self, cycle: list[int]) -> int:
         """Let the values of a cycle that rank lowest advance to their next candidates.
 
-        Returns the first such value: the search continues from it.
+        Returns the first of them along the path: the search continues from it.
         """
         rank = {value: self._exit_rank(value) for value in cycle}
         best = min(rank.values())
@@ -150,9 +150,9 @@ class Search:
 
 
 def _combine_rules(rule: str, candidate_rule: str) -> str:
-    """The rule for an owner that a candidate gives: a guess remains a guess.
+    """The rule for an owner that a value shares with a candidate: a guess remains a guess.
 
-    Otherwise it is the first rule that is not `own`.
+    Otherwise it is the value's own rule, or the candidate's if the value's is `own`.
     """
     if candidate_rule == WEAK:
         return WEAK

@@ -6,7 +6,7 @@ from ..program import NONE
 
 
 class ChainEnds(dict[int, int]):
-    """The end of the chain that starts at a member, found when it is first read.
+    """The end of the chain that starts at each member, computed when it is first read.
 
     Args:
         step: the next member of the chain; NONE at the end.
@@ -24,7 +24,7 @@ class ChainEnds(dict[int, int]):
         chain, following = [start], self._step(start)
         self[start] = start
         while following != NONE and following not in self:
-            # A cycle, as in a damaged program, ends at one of its members.
+            # A cycle, as in a corrupt program, ends at one of its members.
             self[following] = following
             chain.append(following)
             following = self._step(following)

@@ -1,4 +1,4 @@
-"""Arrays that XLA joins and cuts again, for combined collectives and halos."""
+"""Arrays that XLA concatenates and slices again, for combined collectives and halos."""
 
 import re
 from functools import partial
@@ -17,21 +17,21 @@ _SLICE_START = re.compile(r"\bslice=\{\[([0-9]{1,18}):")
 
 
 class Concatenations:
-    """The operands that the parts of nameless concatenations come from."""
+    """The operands of nameless concatenations that slices and whole results come from."""
 
     def __init__(self, values: Values, fusions: Fusions) -> None:
         self._values, self._named, self._fusions = values, values.named, fusions
-        self._sources = ChainEnds(partial(_copied, values))
+        self._sources = ChainEnds(partial(_copied_operand, values))
 
     def piece(self, row: int, value: int) -> int:
-        """The operand of a concatenation of flat arrays that a slice cuts out, or NONE.
+        """The operand of a concatenation of flat arrays that a slice takes out, or NONE.
 
         HLO: `joined = f32[8] concatenate(a, b)`, `first = f32[4] slice(joined), slice={[0:4]}`
-        cuts out `a`.
+        takes out `a`.
 
         Args:
             row: the slice; of any other instruction the result is NONE.
-            value: the value that it cuts, or NONE.
+            value: the value that it slices, or NONE.
         """
         named, program = self._named, self._named.program
         if value == NONE or (match := _SLICE_START.search(program.attributes.get(row, ""))) is None:
@@ -46,17 +46,17 @@ class Concatenations:
         for operand in program.operands[joined]:
             start, stop = stop, stop + named.elements[operand]
             if start <= low and high <= stop:
-                piece = self._value(operand)
+                piece = self._operand_value(operand)
         return piece
 
     def _defining_row(self, value: int) -> int:
         """The instruction that computes a value, if need be inside of a fusion."""
-        if value in self._fusions.root:
-            return self._fusions.same_elements[self._fusions.root[value]]
+        if value in self._fusions.root_row:
+            return self._fusions.same_elements[self._fusions.root_row[value]]
         return self._values.row[value]
 
-    def nearly_all(self, row: int) -> int:
-        """The value that a concatenation is, but for an eighth of its bytes; NONE if none."""
+    def main_operand(self, row: int) -> int:
+        """The value of the operand with nearly all bytes of a concatenation; NONE without one."""
         named, program = self._named, self._named.program
         if program.opcode[row] != "concatenate":
             return NONE
@@ -65,15 +65,15 @@ class Concatenations:
                 return named.value_of(operand)
         return NONE
 
-    def _value(self, row: int) -> int:
-        """The value of an operand; of a fused one, the value that it keeps all elements of."""
+    def _operand_value(self, row: int) -> int:
+        """The value of an operand; for a fused one, the value that it keeps all elements of."""
         if self._named.is_fused[row]:
             return self._fusions.outer_value(self._fusions.same_elements[row])
         return self._named.value_of(row)
 
 
-def _copied(values: Values, value: int) -> int:
-    """The value that is copied or summed over devices without a name, or NONE."""
+def _copied_operand(values: Values, value: int) -> int:
+    """The operand of a nameless copy or of a nameless all-reduce of one array, or NONE."""
     row = values.row[value]
     if values.opcode[value] not in _COPIES_OR_REDUCES or values.named.is_named[row]:
         return NONE

@@ -22,27 +22,27 @@ class Fills:
 
     def __init__(self, values: Values, fusions: Fusions) -> None:
         self._values, self._fusions = values, fusions
-        sources = ChainEnds(self.repeated)
+        sources = ChainEnds(self.repeated_value)
         self.is_fill = [
-            opcode in _FILL_OPCODES and self._begins_fill(sources[value])
+            opcode in _FILL_OPCODES and self._is_source_of_fill(sources[value])
             for value, opcode in enumerate(values.opcode)
         ]
 
-    def repeated(self, value: int) -> int:
+    def repeated_value(self, value: int) -> int:
         """The value that a value repeats or copies, or NONE."""
         values, fusions = self._values, self._fusions
-        if value in fusions.root:
-            return fusions.outer_value(fusions.repeated[fusions.root[value]])
-        # The context of a copy holds no elements of the operand.
+        if value in fusions.root_row:
+            return fusions.outer_value(fusions.repeated[fusions.root_row[value]])
+        # The context of a copy-start has no elements of the operand.
         if values.opcode[value] in _REPEATS and not values.is_context(value):
             return values.operand(value, 0)
         return NONE
 
-    def _begins_fill(self, value: int) -> bool:
-        """Whether a value that repeats no other one is a fill."""
+    def _is_source_of_fill(self, value: int) -> bool:
+        """Whether a value that repeats no other value is a fill."""
         values, named = self._values, self._values.named
-        if value in self._fusions.root:
-            return self._fusions.is_fill(self._fusions.root[value])
+        if value in self._fusions.root_row:
+            return self._fusions.is_fill(self._fusions.root_row[value])
         row = values.row[value]
         if values.opcode[value] == "constant":
             return named.rank[row] == 0

@@ -19,8 +19,8 @@ class Owners:
     Attributes:
         row: the instruction that owns the value; NONE if no rule names one.
         rule: the rule that names it, one of RULES; None without an owner.
-        source: the value that it is a copy, a part or another type of, or that enters the loop
-            that carries it; itself if none.
+        source: the earlier value that it is a copy, a part or a conversion of, or that enters the
+            loop that carries it, see `Buffers.before_moves`; itself if none.
     """
 
     row: list[int]
@@ -32,7 +32,7 @@ def find_owners(values: Values, alias_set: list[int], readers: Readers) -> Owner
     """The owner of every array; the table of a tuple has none.
 
     Args:
-        alias_set: by value, the smallest number of the values that must share memory with it.
+        alias_set: by value, the smallest value in its alias set, see `Liveness`.
     """
     rules = OwnerRules(values)
     search = Search(rules.find_candidates(), rules.fills.is_fill, rules.loop_phis)
@@ -40,7 +40,7 @@ def find_owners(values: Values, alias_set: list[int], readers: Readers) -> Owner
     owners.own_fills()
     owners.own_iotas()
     owners.own_copies_of_fills()
-    source = [rules.buffers.rearranged_from[value] for value in range(len(values))]
+    source = [rules.buffers.before_moves[value] for value in range(len(values))]
     return Owners(owners.row, owners.rule, source)
 
 
@@ -57,7 +57,7 @@ class _Owners:
             None if row == NONE else rule
             for row, rule in zip(search.owner, search.rule, strict=True)
         ]
-        # By alias set, the owner of its first value that has one.
+        # By alias set, the owner of its first value in text order that has one.
         self._owner_of_set: dict[int, int] = {}
         for value, row in enumerate(self.row):
             if row != NONE:
@@ -69,7 +69,7 @@ class _Owners:
         self.rule[value] = None if row == NONE else rule
 
     def _later_owner(self, value: int) -> int:
-        """The owner of a value that shares the buffer and is no fill, or NONE."""
+        """The owner of another value in the alias set of a fill, written later, or NONE."""
         return self._owner_of_set.get(self._alias_set[value], NONE)
 
     def own_fills(self) -> None:
@@ -81,8 +81,8 @@ class _Owners:
     def _owner_of_fill(self, value: int) -> tuple[int, str]:
         """The owner of a fill and the rule.
 
-        It is the owner of a value that is written into the buffer later, else a name, of the fill
-        or of the fills that it repeats, else the first reader.
+        It is the owner of a value that is written into the buffer later, otherwise the name of the
+        fill or of the fills that it repeats, otherwise the first reader.
         """
         row = self._values.row[value]
         if (owner := self._later_owner(value)) != NONE:
@@ -92,14 +92,14 @@ class _Owners:
             return name, rule
         if (upstream := self._upstream_name(value)) != NONE:
             return upstream, MOVED
-        if self._named.owns[row]:
+        if self._named.can_be_owner[row]:
             return row, OWN
         if (reader := self._readers.first_reader(value)) != NONE:
             return reader, READ
         return (row if self._named.has_weak_name(row) else NONE), WEAK
 
     def _upstream_name(self, value: int) -> int:
-        """The first name between a fill and the constant that it repeats, or NONE.
+        """The name nearest to a fill among the fills that it repeats, or NONE.
 
         The constant's own name does not count, because XLA shares constants.
         """
@@ -109,19 +109,19 @@ class _Owners:
         return _name_of_fill(self._rules, source)[0]
 
     def own_iotas(self) -> None:
-        """Set the owners of nameless iotas: as they compute from nothing, the first reader owns."""
+        """Let the first reader own each nameless iota, which has no operand to follow."""
         for value, row in enumerate(self.row):
             if row == NONE and self._is_iota(value):
                 self._set(value, self._reader_of_iota(value), READ)
 
     def _is_iota(self, value: int) -> bool:
-        row = self._rules.fusions.root.get(value, self._values.row[value])
+        row = self._rules.fusions.root_row.get(value, self._values.row[value])
         return self._named.program.opcode[row] == "iota"
 
     def _reader_of_iota(self, iota: int) -> int:
         """The first named reader of a value, or NONE.
 
-        If all readers are nameless, it is the first reader of the values that these define, and
+        If all readers are nameless, the readers of the values that they define are searched, and
         so on.
         """
         level, visited = {iota}, {iota}
@@ -129,7 +129,7 @@ class _Owners:
             readers = {self._readers.first_reader(value) for value in level} - {NONE}
             if readers:
                 return min(readers)
-            level = {result for value in level for result in self._readers.results(value)}
+            level = {result for value in level for result in self._readers.defined_values(value)}
             level -= visited
             visited |= level
         return NONE
@@ -137,7 +137,7 @@ class _Owners:
     def own_copies_of_fills(self) -> None:
         """Set the owners of values whose search ended at a fill.
 
-        It is the owner of a value written into the buffer later, else the fill's.
+        It is the owner of a value written into the buffer later, otherwise the fill's.
         """
         for value, fill in enumerate(self._search.fill):
             if fill in (NONE, value):
@@ -153,22 +153,22 @@ class _Owners:
 def _name_of_fill(rules: OwnerRules, value: int) -> tuple[int, str]:
     """The instruction that names a fill, or NONE, and the rule.
 
-    A name inside of a fusion comes first. A copy carries the name of its reader, and a constant
-    inside of a fusion that of any of its readers, so that these names do not count.
+    A name inside of a fusion comes first. XLA names a copy after its reader, and a constant inside
+    of a fusion after any of its readers, so that these names do not count.
     """
     named, values, fusions = rules.named, rules.values, rules.fusions
     row, opcode = values.row[value], values.opcode[value]
     if opcode in COPIES:
         return NONE, OWN
-    if value in fusions.root:
-        inner = fusions.computing[fusions.root[value]]
-        if named.owns[inner] and named.program.opcode[inner] != "constant":
-            is_its_own = named.owns[row] and values.is_single(value)
+    if value in fusions.root_row:
+        inner = fusions.computing[fusions.root_row[value]]
+        if named.can_be_owner[inner] and named.program.opcode[inner] != "constant":
+            is_its_own = named.can_be_owner[row] and values.is_single(value)
             return inner, OWN if is_its_own else FUSED
-    return (row if named.owns[row] else NONE), OWN
+    return (row if named.can_be_owner[row] else NONE), OWN
 
 
 def _unnamed_source(rules: OwnerRules, value: int) -> int:
     """The value that a nameless fill repeats; NONE for a fill with a name."""
     has_name = _name_of_fill(rules, value)[0] != NONE
-    return NONE if has_name else rules.fills.repeated(value)
+    return NONE if has_name else rules.fills.repeated_value(value)

@@ -1,4 +1,4 @@
-"""Ways back inside of fusions, from a result to the instruction that computes it."""
+"""Chains inside of fusions, from a result back to the instruction that computes it."""
 
 from collections.abc import Callable, Set
 from functools import partial
@@ -9,10 +9,9 @@ from ..program import NONE, Program
 from ..values import Values
 from .chains import ChainEnds
 
-# These carry the name of the instruction that reads them.
+# XLA names these after the instruction that reads them.
 _RENAMED: Final = frozenset(("bitcast", "copy"))
-_CUTS_OR_PADS: Final = frozenset(("slice", "pad", "dynamic-slice"))
-
+_SLICES_OR_PADS: Final = frozenset(("slice", "pad", "dynamic-slice"))
 
 _MayPass = Callable[[NamedProgram, int], bool]
 
@@ -30,7 +29,7 @@ def _is_renamed_or_nameless(named: NamedProgram, row: int) -> bool:
 
 
 def _is_slice_or_nameless(named: NamedProgram, row: int) -> bool:
-    # XLA drops the dimension of a single slice by a bitcast, or by a reduce.
+    # XLA drops the dimension of a slice of size 1 by a bitcast, or by a reduce.
     opcode = named.program.opcode[row]
     if opcode in _RENAMED or named.op_name[row].is_slice:
         return True
@@ -47,12 +46,12 @@ def _is_fusion_or_nameless(named: NamedProgram, row: int) -> bool:
 
 
 def _step_back(named: NamedProgram, opcodes: Set[str], may_pass: _MayPass, row: int) -> int:
-    """The instruction before a fused one: one step of a way; NONE at its end.
+    """The instruction that a fused one has its elements from: one step of a chain; NONE at its end.
 
     Args:
-        opcodes: those that lead on to their first operand.
-        may_pass: whether the way leads on from an instruction. From parameters of nested fusions
-            and elements of tuples it always does.
+        opcodes: those that the chain passes to their first operand.
+        may_pass: whether the chain passes an instruction. It always passes parameters of nested
+            fusions and elements of tuples.
     """
     program = named.program
     if not named.is_fused[row]:
@@ -95,75 +94,74 @@ def _is_fused_fill(named: NamedProgram, repeated: ChainEnds, row: int) -> bool:
     return named.program.opcode[source] == "constant" and named.rank[source] == 0
 
 
-def _is_name(named: NamedProgram, repeated: ChainEnds, row: int) -> bool:
+def _is_owner(named: NamedProgram, repeated: ChainEnds, row: int) -> bool:
     """Whether an instruction owns what it computes; a constant or a fill computes nothing."""
     is_constant = named.program.opcode[row] == "constant"
-    return named.owns[row] and not is_constant and not _is_fused_fill(named, repeated, row)
+    return named.can_be_owner[row] and not is_constant and not _is_fused_fill(named, repeated, row)
 
 
 class Fusions:
-    """Ways back from an instruction inside of a fusion to one that its elements come from.
+    """Chains from an instruction inside of a fusion back to one that its elements come from.
 
-    Each way leads from an instruction to its first operand while the instruction has certain
-    opcodes, and is a dict from a row to the row at its end. All ways lead from a parameter of a
-    nested fusion to the fusion's operand, and through elements of tuples; from a nested fusion to
-    its root only where the way may pass the fusion and its root is no tuple. At a parameter of an
-    outermost fusion a way ends. An instruction that is not fused is the end of its own way.
+    Each chain leads from an instruction to its first operand while the instruction has certain
+    opcodes; its attribute is a dict from a row to the row at the chain's end. All chains lead from
+    a parameter of a nested fusion to the fusion's operand, and through elements of tuples; from a
+    nested fusion to its root only if the chain may pass the fusion and its root is no tuple. A
+    parameter of an outermost fusion, or an instruction that is not fused, ends a chain.
 
     Attributes:
-        root: by array that a fusion defines, the instruction at the fusion's root that computes it.
+        root_row: by value that a fusion defines, the row at the fusion's root that computes it.
         same_elements: through nameless instructions that keep the elements.
         moved: as `same_elements`, and through bitcasts and copies of any name.
-        computing: as `moved`, and through nested fusions of any name: the end of that way if it
-            owns what it computes, otherwise the last owner on the way; the end itself if nothing on
-            the way is an owner.
+        computing: as `moved`, and through nested fusions of any name: the end of that chain if it
+            can own, otherwise the row nearest to the end that can; the end itself if none can.
         some_elements: through nameless instructions that keep, take or repeat elements.
         sliced_from: through bitcasts and copies, and others that keep elements if they are
             nameless or named as a slice.
-        written: through bitcasts, copies and converts of any name, which may follow an update.
+        written: through bitcasts, copies and converts of any name, which may read an update.
         written_into: from a dynamic-update-slice to the contents of its buffer before all updates.
-        rearranged: through everything that rearranges, converts, cuts or pads, of any name.
+        rearranged: through everything that rearranges, converts, slices or pads, of any name.
         repeated: through everything that keeps or repeats elements, of any name.
     """
 
     def __init__(self, values: Values) -> None:
         named = self._named = values.named
-        owns = named.owns
+        can_be_owner = named.can_be_owner
 
-        def last_owner(row: int, source: int) -> int:
-            return row if owns[row] and not owns[source] else source
+        def prefer_owner(row: int, source: int) -> int:
+            return row if can_be_owner[row] and not can_be_owner[source] else source
 
-        def way(
+        def chain(
             opcodes: Set[str],
             may_pass: _MayPass = _always,
             prefer: Callable[[int, int], int] | None = None,
         ) -> ChainEnds:
             return ChainEnds(partial(_step_back, named, opcodes, may_pass), prefer)
 
-        takes_elements = KEEPS_ELEMENTS | _CUTS_OR_PADS | {"broadcast"}
-        self.root = self._find_roots(values)
-        self.same_elements = way(KEEPS_ELEMENTS, _is_nameless)
-        self.moved = way(KEEPS_ELEMENTS, _is_renamed_or_nameless)
-        self.computing = way(KEEPS_ELEMENTS, _is_fusion_or_nameless, last_owner)
-        self.some_elements = way(takes_elements, _is_nameless)
-        self.sliced_from = way(KEEPS_ELEMENTS | {"reduce"}, _is_slice_or_nameless)
-        self.written = way(_RENAMED | {"convert"})
-        self.written_into = way(KEEPS_ELEMENTS | {"dynamic-update-slice"}, _is_update_or_nameless)
-        self.rearranged = way(KEEPS_ELEMENTS | _CUTS_OR_PADS)
-        self.repeated = way(KEEPS_ELEMENTS | {"broadcast"})
-        is_name = self._is_name = partial(_is_name, named, self.repeated)
-        self._through_nested = way(frozenset(), lambda _, row: not is_name(row))
+        takes_elements = KEEPS_ELEMENTS | _SLICES_OR_PADS | {"broadcast"}
+        self.root_row = self._find_root_rows(values)
+        self.same_elements = chain(KEEPS_ELEMENTS, _is_nameless)
+        self.moved = chain(KEEPS_ELEMENTS, _is_renamed_or_nameless)
+        self.computing = chain(KEEPS_ELEMENTS, _is_fusion_or_nameless, prefer_owner)
+        self.some_elements = chain(takes_elements, _is_nameless)
+        self.sliced_from = chain(KEEPS_ELEMENTS | {"reduce"}, _is_slice_or_nameless)
+        self.written = chain(_RENAMED | {"convert"})
+        self.written_into = chain(KEEPS_ELEMENTS | {"dynamic-update-slice"}, _is_update_or_nameless)
+        self.rearranged = chain(KEEPS_ELEMENTS | _SLICES_OR_PADS)
+        self.repeated = chain(KEEPS_ELEMENTS | {"broadcast"})
+        is_owner = self._is_owner = partial(_is_owner, named, self.repeated)
+        self._through_nested = chain(frozenset(), lambda _, row: not is_owner(row))
 
-    def _find_roots(self, values: Values) -> dict[int, int]:
+    def _find_root_rows(self, values: Values) -> dict[int, int]:
         program = self._named.program
-        roots = {}
+        root_row = {}
         for value, opcode in enumerate(values.opcode):
             if opcode == "fusion" and values.array[value] is not None:
                 root = _fused_root(program, values.row[value])
-                if program.opcode[root] == "tuple":
-                    root = program.operand(root, values.element(value))
-                roots[value] = root
-        return roots
+                is_tuple = program.opcode[root] == "tuple"
+                element = values.element(value)
+                root_row[value] = program.operand(root, element) if is_tuple else root
+        return root_row
 
     def outer_value(self, row: int) -> int:
         """The value that a fused parameter stands for; NONE for other instructions."""
@@ -173,18 +171,18 @@ class Fusions:
         """Whether a fused instruction repeats a scalar constant of the fusion."""
         return _is_fused_fill(self._named, self.repeated, row)
 
-    def nearest_name(self, root: int) -> int:
-        """The nearest instruction behind a fused one that owns what it computes, or NONE.
+    def nearest_owner(self, start: int) -> int:
+        """The nearest instruction that a fused one depends on and that can own, or NONE.
 
-        The distance is the number of steps within the fusion; of equally near ones, the larger
-        operands come first. Constants and broadcasts of one number compute nothing.
+        The distance is the number of operands between them, inside of the fusion; of equally near
+        ones, the larger operands come first. Constants and broadcasts of one number do not count.
         """
-        level, visited = [root], set[int]()
+        level, visited = [start], set[int]()
         while level:
             operands: dict[int, None] = {}
             for row in level:
                 source = self._through_nested[row]
-                if self._is_name(source):
+                if self._is_owner(source):
                     return self.computing[source]
                 operands |= dict.fromkeys(self._fused_operands(source))
             level = [row for row in operands if row not in visited]
@@ -194,8 +192,8 @@ class Fusions:
     def _fused_operands(self, row: int) -> list[int]:
         """The operands of an instruction within the fusion, the largest first."""
         named, program = self._named, self._named.program
-        # A nested fusion with several results stands for its root.
-        if program.opcode[row] == "fusion" and named.is_fused[row]:
-            row = _fused_root(program, row)
-        operands = sorted(program.operands[row], key=lambda operand: -named.bytes[operand])
+        # A nested fusion with several results is not passed: its root has the operands.
+        is_nested = program.opcode[row] == "fusion" and named.is_fused[row]
+        reader = _fused_root(program, row) if is_nested else row
+        operands = sorted(program.operands[reader], key=lambda operand: -named.bytes[operand])
         return [operand for operand in operands if named.is_fused[operand]]

@@ -70,15 +70,15 @@ def is_inside(named: NamedProgram, row: int, computation: int) -> bool:
 
 
 class LoopBodies:
-    """The instructions that are inputs of loops.
+    """The instructions that are inputs of the bodies of loops.
 
     Attributes:
-        source: by row, the first of the instructions that it only forwards or copies.
+        source: by row, the instruction that it only forwards or copies, followed back to the end.
     """
 
     def __init__(self, named: NamedProgram) -> None:
         self._named = named
-        self.source = ChainEnds(partial(_forwarded, named.program))
+        self.source = ChainEnds(partial(_forwarded_operand, named.program))
 
     def is_input(self, row: int) -> bool:
         """Whether an instruction is a parameter of a loop's body, or forwards or copies one."""
@@ -89,6 +89,6 @@ class LoopBodies:
         return program.opcode[loop] == "while"
 
 
-def _forwarded(program: Program, row: int) -> int:
+def _forwarded_operand(program: Program, row: int) -> int:
     """The operand that an instruction forwards or copies, or NONE."""
     return program.operand(row, 0) if program.opcode[row] in _FORWARDS_OR_COPIES else NONE

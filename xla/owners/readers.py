@@ -8,7 +8,7 @@ from ..program import NONE
 from ..values import Values
 
 _COPIES_OR_CONVERTS = COPIES | CONVERTS_OR_RESHAPES
-# These carry the name of the instruction that reads them.
+# XLA names these after the instruction that reads them.
 _RENAMED = COPIES | {"bitcast"}
 
 
@@ -22,8 +22,8 @@ class Readers:
         self._values, self._named = values, values.named
         self._inner: dict[int, int] = {}
 
-    def inner_reader(self, user: int, operand: int) -> int:
-        """The instruction that reads an operand, by its number: the user, or one in the fusion.
+    def inner_reader(self, user: int, operand_number: int) -> int:
+        """The instruction that reads an operand of a user: the user itself, or one in the fusion.
 
         In a fusion the search starts at the operand's parameter and passes through readers without
         a strong op_name, level by level. If no reader has one, the fusion is the reader.
@@ -31,7 +31,7 @@ class Readers:
         program = self._named.program
         if program.opcode[user] != "fusion":
             return user
-        parameter = program.parameter(program.callee(user, "calls"), operand, user)
+        parameter = program.parameter(program.callee(user, "calls"), operand_number, caller=user)
         if parameter not in self._inner:
             self._inner[parameter] = self._find_inner_reader(parameter)
         reader = self._inner[parameter]
@@ -45,7 +45,7 @@ class Readers:
         while level:
             readers = [reader for row in level for reader in readers_of.get(row, ())]
             for reader in readers:
-                if self._named.owns[reader]:
+                if self._named.can_be_owner[reader]:
                     return reader
             level = sorted(set(readers) - visited)
             visited.update(level)
@@ -58,11 +58,11 @@ class Readers:
         """
         level, visited = [value], {value}
         while level:
-            for copy in level:
-                reader = self._named_reader(copy)
+            for source in level:
+                reader = self._named_reader(source)
                 if reader != NONE:
                     return reader
-            copies = [copy for value in level for copy in self._copies.get(value, ())]
+            copies = [copy for source in level for copy in self._copies.get(source, ())]
             level = [copy for copy in copies if copy not in visited]
             visited.update(level)
         return NONE
@@ -70,15 +70,15 @@ class Readers:
     def _named_reader(self, value: int) -> int:
         """The first instruction with a strong op_name that reads a value, or NONE."""
         opcodes = self._named.program.opcode
-        for user, operand in self._uses.get(value, ()):
-            reader = self.inner_reader(user, operand)
-            if self._named.owns[reader] and opcodes[user] not in _RENAMED:
+        for user, operand_number in self._uses.get(value, ()):
+            reader = self.inner_reader(user, operand_number)
+            if self._named.can_be_owner[reader] and opcodes[user] not in _RENAMED:
                 return reader
         return NONE
 
     @cached_property
     def _uses(self) -> dict[int, list[tuple[int, int]]]:
-        """The uses of each value in text order: (user, number of the operand)."""
+        """By value, its uses in text order: (user, number of the operand)."""
         flow = self._named.flow
         uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for value, row, operand in zip(flow.use_value, flow.use_row, flow.use_operand, strict=True):
@@ -89,7 +89,7 @@ class Readers:
 
     @cached_property
     def _copies(self) -> dict[int, list[int]]:
-        """The copies and conversions of each value, in text order."""
+        """By value, its copies and conversions, in text order."""
         values = self._values
         copies: dict[int, list[int]] = defaultdict(list)
         for value in range(len(values)):
@@ -99,8 +99,8 @@ class Readers:
                     copies[source].append(value)
         return copies
 
-    def results(self, value: int) -> set[int]:
-        """The values that the instructions which read a value define."""
+    def defined_values(self, value: int) -> set[int]:
+        """The values that the readers of a value define."""
         return {
             result
             for user, _ in self._uses.get(value, ())

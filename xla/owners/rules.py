@@ -1,4 +1,4 @@
-"""The rules for owners, opcode by opcode: the values that a value may share its owner with."""
+"""The rules for owners, opcode by opcode: the values whose owner a value may share."""
 
 from typing import Final
 
@@ -20,10 +20,10 @@ _REDUCES: Final = ("all-reduce", "all-reduce-start", "reduce-scatter")
 
 
 class OwnerRules:
-    """The rules for the owners of values. The first rule that applies to a value is the only one.
+    """The rules for the owners of values. Only the first rule that applies to a value is used.
 
-    An opcode without a rule follows the last one: its name owns the result, or else the owner of
-    the largest operand is the guess.
+    To follow another value is to add it as a candidate. The last rule is that of opcodes without
+    one: a name owns the result, otherwise the owner of the largest operand is the guess.
     """
 
     def __init__(self, values: Values) -> None:
@@ -37,200 +37,206 @@ class OwnerRules:
         self._candidates = Candidates(len(values))
 
     def find_candidates(self) -> Candidates:
-        """The values that each value may share its owner with, and the names that may own it."""
+        """The values whose owner each value may share, and the fallback owners by name."""
         values = self.values
         for value, array in enumerate(values.array):
             if array is None or self.fills.is_fill[value] or values.is_context(value):
                 continue
             row = values.row[value]
             if self.named.is_argument[row]:
-                self._candidates.set_owner(value, row, ARGUMENT)
+                self._candidates.set_fallback_owner(value, row, ARGUMENT)
             else:
                 self._own_by_name(value, row)
                 self._apply_rule(value)
         return self._candidates
 
     def _apply_rule(self, value: int) -> None:
+        """Add candidates by the first rule that applies; the fallback by name is set already."""
         opcode = self.values.opcode[value]
         if value in self.loop_phis:
-            self._loop(value)
+            self._follow_loop(value)
         elif self.named.flow.is_phi[value]:
-            self._conditional(value)
+            self._follow_branches(value)
         elif opcode in COPIES:
-            # A copy carries its reader's name, so that the name is the last resort.
-            self._follow(value, self.values.operand(value, 0), MOVED)
+            # XLA names a copy after its reader, so its operand's owner is preferred to its name.
+            self._follow_value(value, self.values.operand(value, 0), MOVED)
         elif value in self.buffers.updates:
-            self._update(value, self.buffers.updates[value])
-        elif (stack := self._sliced_stack(value)) != NONE:
-            # A scan slices its stacked inputs: each slice is owned by the stack's owner.
-            self._follow(value, stack, LOOP)
+            self._follow_update(value, self.buffers.updates[value])
+        elif (loop_input := self._sliced_loop_input(value)) != NONE:
+            # A scan slices its stacked inputs: each slice has the owner of the stacked array.
+            self._follow_value(value, loop_input, LOOP)
         elif opcode in GATHERS:
-            self._gather(value)
+            self._follow_gather(value)
         elif opcode in _REDUCES:
-            self._reduction(value)
-        elif value in self.fusions.root:
-            self._fusion(value)
+            self._follow_reduction(value)
+        elif value in self.fusions.root_row:
+            self._follow_fusion(value)
         else:
-            self._other(value)
+            self._follow_operand(value)
 
-    def _follow(self, value: int, candidate: int, rule: str) -> None:
-        self._candidates.follow(value, candidate)
+    def _follow_value(self, value: int, candidate: int, rule: str) -> None:
+        self._candidates.add_candidate(value, candidate)
         self._candidates.rule[value] = rule
 
     def _own_by_name(self, value: int, row: int) -> None:
         """Let an instruction own its result by its name: a strong, an argument's or a weak one."""
-        if self.named.owns[row]:
-            self._candidates.set_owner(value, row, OWN)
+        if self.named.can_be_owner[row]:
+            self._candidates.set_fallback_owner(value, row, OWN)
         elif (argument := self.named.named_argument(row)) != NONE:
-            self._candidates.set_owner(value, argument, MOVED)
+            self._candidates.set_fallback_owner(value, argument, MOVED)
         elif self.named.has_weak_name(row):
-            self._candidates.set_owner(value, row, WEAK)
+            self._candidates.set_fallback_owner(value, row, WEAK)
 
-    def _has_good_owner(self, value: int) -> bool:
-        """Whether a name owns a value that is not just weak."""
+    def _has_good_fallback(self, value: int) -> bool:
+        """Whether a value has a fallback owner by more than a weak name."""
         candidates = self._candidates
-        return candidates.owner[value] != NONE and candidates.owner_rule[value] != WEAK
+        return candidates.fallback_owner[value] != NONE and candidates.fallback_rule[value] != WEAK
 
-    def _loop(self, value: int) -> None:
-        """The owner of the value that the body computes, else of the value that enters the loop."""
+    def _follow_loop(self, value: int) -> None:
+        """Follow the value that the body computes, then the value that enters the loop."""
         inputs = self.loop_phis[value]
-        self._candidates.follow(value, inputs.computed, may_be_fill=False)
-        self._follow(value, inputs.entering, LOOP)
+        self._candidates.add_candidate(value, inputs.computed, may_be_fill=False)
+        self._follow_value(value, inputs.entering, LOOP)
 
-    def _conditional(self, value: int) -> None:
-        """The owner of the first branch that computes its result, else of the first branch.
+    def _follow_branches(self, value: int) -> None:
+        """Follow the results of the branches that compute them, then the other branches' results.
 
-        A branch does not compute what it is passed or only copies. If all branches yield a fill,
-        the first branch's fill is the candidate.
+        A branch does not compute an operand that it returns or only copies. If all branches return
+        a fill, the first branch's fill is the candidate.
         """
         results = branch_results(self.values, value)
-        passed = []
+        not_computed = []
         for branch, result in results:
-            source = self.buffers.relaid_from[result]
+            source = self.buffers.before_relayout[result]
             if is_inside(self.named, self.values.row[source], branch):
-                self._candidates.follow(value, result, may_be_fill=False)
+                self._candidates.add_candidate(value, result, may_be_fill=False)
             else:
-                passed.append(result)
-        for result in passed:
-            self._candidates.follow(value, result, may_be_fill=False)
+                not_computed.append(result)
+        for result in not_computed:
+            self._candidates.add_candidate(value, result, may_be_fill=False)
         if results:
-            self._follow(value, results[0][1], LOOP)
+            self._follow_value(value, results[0][1], LOOP)
 
-    def _update(self, value: int, update: Update) -> None:
-        """A cache that is updated in place is the argument's; a stack is its layers' owner's.
+    def _follow_update(self, value: int, update: Update) -> None:
+        """Let an argument own its updated buffer, and the owner of the layers a stack of layers.
 
         HLO: `cache = parameter(0)`, `dynamic-update-slice(cache, new, …)` is owned by `cache`;
         `stack = broadcast(zero)`, `dynamic-update-slice(stack, layer, …)` by `layer`'s owner.
         """
         named, buffers = self.named, self.buffers
-        row, first = self.values.row[value], buffers.begins_as(update)
-        is_carried = update.target != NONE and buffers.relaid_from[update.target] in self.loop_phis
+        row, first_value = self.values.row[value], buffers.first_value(update)
+        target = update.target
+        is_carried = target != NONE and buffers.before_relayout[target] in self.loop_phis
         rule = LOOP if is_carried else MOVED
-        if first != NONE and named.is_argument[self.values.row[first]]:
-            self._candidates.set_owner(value, self.values.row[first], rule)
+        if first_value != NONE and named.is_argument[self.values.row[first_value]]:
+            self._candidates.set_fallback_owner(value, self.values.row[first_value], rule)
         elif is_carried or buffers.begins_filled(update):
-            self._follow_instruction(value, self.fusions.moved[update.written], rule)
-        elif named.owns[update.row] and named.is_fused[update.row]:
-            is_its_own = named.owns[row] and self.values.is_single(value)
-            self._candidates.set_owner(value, update.row, OWN if is_its_own else FUSED)
-        elif not named.owns[row]:
-            self._follow(value, update.target, MOVED)
+            self._follow_row(value, self.fusions.moved[update.written], rule)
+        elif named.can_be_owner[update.row] and named.is_fused[update.row]:
+            is_its_own = named.can_be_owner[row] and self.values.is_single(value)
+            self._candidates.set_fallback_owner(value, update.row, OWN if is_its_own else FUSED)
+        elif not named.can_be_owner[row]:
+            self._follow_value(value, target, MOVED)
 
-    def _sliced_stack(self, value: int) -> int:
+    def _sliced_loop_input(self, value: int) -> int:
         """The input of a loop's body that a value is a slice of, or NONE."""
-        if value in self.fusions.root:
-            return self._stack_of_fused_slice(self.fusions.root[value])
+        if value in self.fusions.root_row:
+            return self._loop_input_sliced_by(self.fusions.root_row[value])
         if self.values.opcode[value] != "dynamic-slice":
             return NONE
         operand = self.named.program.operand(self.values.row[value], 0)
         return self._loop_input(operand)
 
-    def _stack_of_fused_slice(self, row: int) -> int:
-        """The input of a loop's body that a fused instruction takes a slice of, or NONE."""
+    def _loop_input_sliced_by(self, row: int) -> int:
+        """The input of a loop's body that a fused instruction is a slice of, or NONE."""
         program, fusions = self.named.program, self.fusions
-        root = fusions.sliced_from[row]
-        if program.opcode[root] != "dynamic-slice":
+        slice_row = fusions.sliced_from[row]
+        if program.opcode[slice_row] != "dynamic-slice":
             return NONE
-        operand = self.named.outer_operand.get(fusions.sliced_from[program.operand(root, 0)], NONE)
+        parameter = fusions.sliced_from[program.operand(slice_row, 0)]
+        operand = self.named.outer_operand.get(parameter, NONE)
         return NONE if operand == NONE else self._loop_input(operand)
 
     def _loop_input(self, row: int) -> int:
-        """The value of an instruction that is an input of a loop's body, else NONE.
+        """The value of an instruction that is an input of a loop's body, otherwise NONE.
 
-        A constant is none: its name says less than that of a slice of it.
+        A constant does not count: XLA names it after any reader, and a slice of it after its own.
         """
         if not self._bodies.is_input(row):
             return NONE
         value = self.named.value_of(row)
         return NONE if value == NONE or self.values.opcode[value] == "constant" else value
 
-    def _gather(self, value: int) -> None:
-        """A gathered argument is the argument; another array has the collective's name."""
+    def _follow_gather(self, value: int) -> None:
+        """Let an argument own a gathered copy of it, and the collective's name any other array."""
         values, row = self.values, self.values.row[value]
         source = values.operand(value, values.element(value))
-        first = NONE if source == NONE else values.row[self.buffers.rearranged_from[source]]
-        if first != NONE and self.named.is_argument[first]:
-            self._candidates.set_owner(value, first, ARGUMENT)
-        elif not self.named.owns[row]:
-            self._follow(value, source, MOVED)
+        source_row = NONE if source == NONE else values.row[self.buffers.before_moves[source]]
+        if source_row != NONE and self.named.is_argument[source_row]:
+            self._candidates.set_fallback_owner(value, source_row, ARGUMENT)
+        elif not self.named.can_be_owner[row]:
+            self._follow_value(value, source, MOVED)
 
-    def _reduction(self, value: int) -> None:
-        """The owner of the operand, unless one name is that of one array."""
+    def _follow_reduction(self, value: int) -> None:
+        """Follow the operand, unless the collective has a name and reduces only one array."""
         values, row = self.values, self.values.row[value]
-        if not self.named.owns[row] or len(self.named.program.operands[row]) > 1:
-            self._follow(value, values.operand(value, values.element(value)), MOVED)
+        if not self.named.can_be_owner[row] or len(self.named.program.operands[row]) > 1:
+            self._follow_value(value, values.operand(value, values.element(value)), MOVED)
 
-    def _fusion(self, value: int) -> None:
-        """The owner is the first named instruction behind the root that computes the result."""
+    def _follow_fusion(self, value: int) -> None:
+        """Let the fused instruction own that computes the result: see `Fusions.computing`."""
         named, fusions, row = self.named, self.fusions, self.values.row[value]
-        is_its_own = named.owns[row] and self.values.is_single(value)
-        root = fusions.root[value]
+        is_its_own = named.can_be_owner[row] and self.values.is_single(value)
+        root = fusions.root_row[value]
         computing = fusions.computing[root]
-        if named.owns[computing]:
-            self._candidates.set_owner(value, computing, OWN if is_its_own else FUSED)
+        if named.can_be_owner[computing]:
+            self._candidates.set_fallback_owner(value, computing, OWN if is_its_own else FUSED)
         elif not is_its_own:
-            self._follow_instruction(value, root, FUSED)
+            self._follow_row(value, root, FUSED)
             is_unknown = fusions.outer_value(fusions.some_elements[root]) == NONE
-            if is_unknown and not self._has_good_owner(value):
+            if is_unknown and not self._has_good_fallback(value):
                 self._guess_from_operands(value, row)
 
-    def _follow_instruction(self, value: int, row: int, rule: str) -> None:
-        """Give a value the owner of an instruction, fused or not.
+    def _follow_row(self, value: int, row: int, rule: str) -> None:
+        """Let a value share the owner of an instruction. The first case that applies:
 
-        If the instruction is fused, the nearest name inside of the fusion owns, unless the
-        instruction only moves an operand of the fusion: then that operand is the candidate.
+        1. It is not fused: the value of its result is the candidate.
+        2. It is a slice of a loop's input: that input is the candidate.
+        3. The instruction that computes its elements can own: that is the fallback owner.
+        4. It only moves an operand of the fusion, or a piece of one: that is the candidate.
+        5. Otherwise the nearest owner inside of the fusion is the fallback owner.
         """
         named, fusions = self.named, self.fusions
         self._candidates.rule[value] = rule
         if not named.is_fused[row]:
-            self._candidates.follow(value, named.value_of(row))
+            self._candidates.add_candidate(value, named.value_of(row))
             return
-        operand = self._stack_of_fused_slice(row)
-        if operand == NONE and named.owns[fusions.computing[row]]:
-            self._candidates.set_owner(value, fusions.computing[row], rule)
+        candidate = self._loop_input_sliced_by(row)
+        if candidate == NONE and named.can_be_owner[fusions.computing[row]]:
+            self._candidates.set_fallback_owner(value, fusions.computing[row], rule)
             return
-        if operand == NONE:
+        if candidate == NONE:
             operand = fusions.outer_value(fusions.some_elements[row])
             piece = self._concatenations.piece(fusions.same_elements[row], operand)
-            operand = operand if piece == NONE else piece
-        self._candidates.follow(value, operand)
-        if operand == NONE and (nearest := fusions.nearest_name(row)) != NONE:
-            self._candidates.set_owner(value, nearest, rule)
+            candidate = operand if piece == NONE else piece
+        self._candidates.add_candidate(value, candidate)
+        if candidate == NONE and (nearest := fusions.nearest_owner(row)) != NONE:
+            self._candidates.set_fallback_owner(value, nearest, rule)
 
-    def _other(self, value: int) -> None:
-        """A name owns; without one, a changed shape or type is its operand's, else a guess."""
+    def _follow_operand(self, value: int) -> None:
+        """Without a name, follow the operand whose shape or type is changed, otherwise guess."""
         program, row = self.named.program, self.values.row[value]
-        if self._has_good_owner(value):
+        if self._has_good_fallback(value):
             return
-        source = self._concatenations.nearly_all(row)
-        # ConcatBitcast joins the pieces of one array again.
+        source = self._concatenations.main_operand(row)
+        # XLA for TPU joins the pieces of one array by a ConcatBitcast.
         is_join = program.custom_call_target.get(row) == "ConcatBitcast"
         is_moved = is_join or program.opcode[row] in _CHANGES_SHAPE_OR_TYPE
         if is_moved and source == NONE:
             source = self.values.operand(value, 0)
         if is_moved or source != NONE:
             piece = self._concatenations.piece(row, source)
-            self._follow(value, source if piece == NONE else piece, MOVED)
+            self._follow_value(value, source if piece == NONE else piece, MOVED)
         elif program.parameter_number[row] == NONE:
             self._guess_from_operands(value, row)
 
@@ -239,8 +245,8 @@ class OwnerRules:
         named = self.named
         self._candidates.rule[value] = OPERAND
         operands = named.program.operands[row]
-        for operand in sorted(operands, key=lambda row: -named.bytes[row]):
+        for operand in sorted(operands, key=lambda operand: -named.bytes[operand]):
             source = named.value_of(operand)
             is_array = source != NONE and self.values.array[source] is not None
             if is_array and not self.fills.is_fill[source]:
-                self._candidates.follow(value, source, may_be_fill=False)
+                self._candidates.add_candidate(value, source, may_be_fill=False)

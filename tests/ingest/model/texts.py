@@ -7,7 +7,7 @@ from memhouse.ingest.module_rows import build_module
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.analysis import Analysis
-from memhouse.xla.complete import complete
+from memhouse.xla.complete import fill_missing_parts
 from memhouse.xla.liveness import analyse
 from memhouse.xla.parts import Parts
 from memhouse.xla.program import NONE, Program
@@ -168,6 +168,6 @@ def alias_sets(analysis: Analysis) -> set[frozenset[str]]:
 def figures(text: str, platform: str | None = None) -> list[dict[str, Any]]:
     """The rows of `module_memory` that a text alone gives; none if it gives no figures."""
     program = read_program(text)
-    parts, *_ = complete(Parts(program=program), analyse(program), platform)
+    parts, *_ = fill_missing_parts(Parts(program=program), analyse(program), platform)
     tables = build_module(Derivation(parts, Notes())).tables
     return list(tables["module_memory"].to_pylist()) if "module_memory" in tables else []
