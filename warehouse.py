@@ -25,7 +25,7 @@ from .ingest.workers import Workers
 from .queries.advise import advise as _advise
 from .queries.arguments import check_labels, parse_device_memory, parse_size
 from .queries.buffers import buffers as _buffers
-from .queries.catalogue import open_with_views, public_views, use_views
+from .queries.catalogue import open_with_views, stored_views, use_views
 from .queries.check import Check, accept
 from .queries.check import check as _check
 from .queries.diff import diff as _diff
@@ -177,7 +177,7 @@ def _held(program: Program, source: str, argument: str) -> ReadModule:
     """One program in a warehouse of its own, in memory. Raises UsageError."""
     store = open_file("duckdb:///:memory:", create=True)
     try:
-        use_views(store, read_only=False)
+        use_views(store)
         with Workers(1) as workers:
             run = Run("memory", "memory", TOOL_VERSION)
             summary = ingest_programs(store, [program], run, workers)
@@ -360,7 +360,9 @@ class Warehouse:
         trends, are written whole, if the warehouse has all runs of the lake. Raises WarehouseError,
         and MissingPackageError without `memhouse[lake]`.
         """
-        return publish(self._store, url, public_views(), again=again, across_runs=across_runs)
+        return publish(
+            self._store, url, stored_views(self._store), again=again, across_runs=across_runs
+        )
 
     def compact(self) -> Compacted:
         """Make the file as small as it can be: `before_bytes` and `after_bytes`; all rows stay.
@@ -379,13 +381,15 @@ class Warehouse:
         workload: str | None = None,
         module: str | None = None,
         metric: str | None = None,
+        branch: str | None = None,
         memory_space: int | None = None,
         wide: bool = False,
     ) -> Exported:
         """Write a view or table to a .csv, .json, .parquet or .arrow file.
 
-        `where` is SQL; with `wide`, `trends` has a row per run, series and memory space, and with
-        a `metric` too a row per run and a column per program. Raises FileError.
+        `where` is SQL; rows are of the default branch unless a `branch` is named, `*` for all; with
+        `wide`, `trends` has a row per run and series, and with a `metric` too a row per run and a
+        column per program. Raises FileError.
         """
         return export(
             self._store,
@@ -396,6 +400,7 @@ class Warehouse:
             workload=workload,
             module=module,
             metric=metric,
+            branch=branch,
             memory_space=memory_space,
             wide=wide,
         )

@@ -15,7 +15,7 @@ import typer
 from typer.models import OptionInfo
 
 from ..queries.arguments import nearest
-from ..queries.catalogue import open_with_views, public_macros, public_views
+from ..queries.catalogue import open_with_views, public_names
 from ..queries.own_macros import listed_macros
 from ..schema.arrow import tables
 from ..schema.errors import MemhouseError, UsageError, until_free
@@ -136,8 +136,8 @@ def _names(kind: str, db: str) -> list[str]:
     if kind in _NAMES:
         with reading(db) as store:
             return list(store.rows(_NAMES[kind])["name"].to_pylist())
-    views = [*listed_macros(find_settings().macros), *public_macros(), *public_views()]
-    of_kind = {"tables": tables(), "views": views, "exported": [*public_views(), *tables()]}
+    views = [*listed_macros(find_settings().macros), *public_names()]
+    of_kind = {"tables": tables(), "views": views, "exported": [*public_names(), *tables()]}
     return sorted(of_kind[kind])
 
 

@@ -18,7 +18,6 @@ from ..queries.catalogue import (
     public_macros,
     public_views,
     view_columns,
-    view_sql,
 )
 from ..queries.diff import BUFFER, Diff, ModuleDiff, largest_changes
 from ..queries.names import GROUPS, QUESTIONS
@@ -348,7 +347,7 @@ def views(
     if name in {*public_views(), *public_macros(), *own}:
         view = named_view(name, own)
         if show == "sql":
-            stripped = (line.strip() for line in view_sql(view).splitlines())
+            stripped = (line.strip() for line in view.sql.splitlines())
             lines = pa.table({"sql": [line for line in stripped if line[:2] not in ("", "--")]})
             return Answer([view.answers], {"sql": Part(lines, exact=True)}, "copy what you need")
         return Answer(

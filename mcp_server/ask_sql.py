@@ -47,8 +47,8 @@ def sql(
     """Any other question, as SQL (DuckDB's) on the views and tables that `views` lists.
 
     Sizes are plain bytes. Select few columns and aggregate: an answer is 4 KB at most. Views
-    say run and workload, and is_latest of the newest dump of each name: SELECT … FROM
-    saved_for_backward WHERE is_latest AND workload = '…' AND memory_space = 0. Refused:
+    say run and workload, and is_latest of the newest dump of each name: SELECT … FROM peak_buffers
+    WHERE is_latest AND workload = '…'. They are of the main memory, NAME_by_space of all. Refused:
     whatever is not one SELECT, files, URLs, settings; stopped: what takes more than `seconds` or
     1 GB of memory.
     """

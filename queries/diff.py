@@ -29,7 +29,7 @@ _MEMBERS = ("a_members", "b_members")
 
 _DUMPS = """SELECT dump_id, run_id, workload, module_name, module_number, occurrence,
         dumps.module_id, flags_id, is_entry, peak_bytes
-    FROM dumps INNER JOIN _entry_programs USING (dump_id)
+    FROM dumps INNER JOIN internal.entry_programs USING (dump_id)
     LEFT JOIN module_memory
         ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = 0
     WHERE dump_id IN (SELECT UNNEST($1))"""

@@ -35,7 +35,7 @@ SELECT
     MAX(peaks.peak_bytes) AS peak_bytes
 FROM peaks
 INNER JOIN run_labels ON run_labels.run_id = peaks.run_id AND run_labels.key = 'batch'
-WHERE peaks.memory_space = 0 AND peaks.is_entry
+WHERE peaks.is_entry
 GROUP BY peaks.workload, batch
 ORDER BY peaks.workload, batch;
 
@@ -66,7 +66,7 @@ SELECT
     MIN(headroom_bytes) AS headroom_bytes
 FROM peaks
 INNER JOIN dumps USING (dump_id)
-WHERE peaks.memory_space = 0 AND is_latest AND headroom_bytes IS NOT NULL
+WHERE is_latest AND headroom_bytes IS NOT NULL
 GROUP BY device_kind
 ORDER BY headroom_bytes;
 
@@ -274,7 +274,7 @@ LIMIT 20;
 SELECT file, "function", SUM(counted_bytes) AS counted_bytes
 FROM peak_buffers
 INNER JOIN stack_frames USING (module_id, stack_frame_id)
-WHERE module_id = MODULE('llama-v5e') AND is_latest AND memory_space = 0
+WHERE module_id = MODULE('llama-v5e') AND is_latest
 GROUP BY file, "function"
 ORDER BY counted_bytes DESC
 LIMIT 3;
@@ -365,6 +365,23 @@ WHERE workload = 'llama-v5e'
 GROUP BY kind
 ORDER BY SUM(change_bytes) DESC NULLS LAST, kind;
 
+-- series: The programs that are gone, and since when
+SELECT workload, module_name, last_run_id, runs_since
+FROM series
+WHERE NOT is_alive
+ORDER BY last_run_at DESC, workload, module_name;
+
+-- missing: What each night lacks
+SELECT run_id, workload, module_name, last_run_id
+FROM missing
+ORDER BY run_at, workload, module_name;
+
+-- trends_by_space: How the peak of VMEM changed over the nights
+SELECT run_id, workload, value_bytes, change_bytes
+FROM trends_by_space
+WHERE space = 'vmem' AND metric = 'peak_bytes'
+ORDER BY run_at, workload;
+
 -- gone: Which programs vanished, and in which run?
 SELECT gone.run_id, dumps.workload, dumps.module_name
 FROM gone
@@ -411,7 +428,7 @@ LIMIT 10;
 -- peaks: Which programs need most HBM today?
 SELECT workload, module_name, peak_bytes, headroom_bytes
 FROM peaks
-WHERE is_latest AND is_entry AND memory_space = 0
+WHERE is_latest AND is_entry
 ORDER BY peak_bytes DESC NULLS LAST;
 
 -- peaks: Which programs come within 10 % of the device's memory?
@@ -420,16 +437,15 @@ FROM peaks
 WHERE is_latest AND headroom_bytes < 0.1 * (headroom_bytes + total_bytes)
 ORDER BY headroom_bytes;
 
--- peaks: VMEM that each program needs at its peak
+-- peaks_by_space: VMEM that each program needs at its peak
 SELECT workload, module_name, peak_bytes
-FROM peaks
-WHERE is_latest AND memory_space = 1
+FROM peaks_by_space
+WHERE is_latest AND space = 'vmem'
 ORDER BY peak_bytes DESC;
 
 -- peaks: What is the largest peak of each night?
 SELECT run_id, MAX(peak_bytes) AS peak_bytes
 FROM peaks
-WHERE memory_space = 0
 GROUP BY run_id
 ORDER BY run_id;
 
@@ -440,18 +456,18 @@ SELECT
     MAX(peaks.peak_bytes) AS peak_bytes
 FROM peaks
 INNER JOIN run_labels ON run_labels.run_id = peaks.run_id AND run_labels.key = 'jax'
-WHERE peaks.memory_space = 0 AND peaks.is_entry
+WHERE peaks.is_entry
 GROUP BY jax, peaks.workload
 ORDER BY peaks.workload, jax;
 
 -- metrics: All metrics of a program in HBM
 SELECT metric, value_bytes
 FROM metrics
-WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0
+WHERE is_latest AND workload = 'llama-v5e'
 ORDER BY value_bytes DESC NULLS LAST;
 
 -- latest: What each name means today
-SELECT workload, module_name, run_id, runs_since
+SELECT workload, module_name, run_id
 FROM latest
 ORDER BY workload, module_name;
 
@@ -470,13 +486,13 @@ ORDER BY run_at DESC;
 -- trends: How did a program's peak change over the nights?
 SELECT run_id, value_bytes, change_bytes, cause
 FROM trends
-WHERE workload = 'llama-v5e' AND metric = 'peak_bytes' AND memory_space = 0
+WHERE workload = 'llama-v5e' AND metric = 'peak_bytes'
 ORDER BY run_at;
 
 -- trends: Programs above the best that they ever were
 SELECT workload, module_name, value_bytes, best_bytes
 FROM trends
-WHERE is_latest AND metric = 'peak_bytes' AND memory_space = 0 AND value_bytes > best_bytes
+WHERE is_latest AND metric = 'peak_bytes' AND value_bytes > best_bytes
 ORDER BY value_bytes - best_bytes DESC;
 
 -- trends: How often each program changed its peak, and by how much in all
@@ -486,7 +502,7 @@ SELECT
     COUNT(*) FILTER (change_bytes <> 0) AS changes,
     SUM(change_bytes) AS change_bytes
 FROM trends
-WHERE metric = 'peak_bytes' AND memory_space = 0 AND is_entry
+WHERE metric = 'peak_bytes' AND is_entry
 GROUP BY workload, module_name, series_id
 ORDER BY ABS(SUM(change_bytes)) DESC
 LIMIT 10;
@@ -494,7 +510,7 @@ LIMIT 10;
 -- trends: The runs in which a peak fell below all before
 SELECT run_id, workload, module_name, value_bytes
 FROM trends
-WHERE metric = 'peak_bytes' AND memory_space = 0 AND is_entry
+WHERE metric = 'peak_bytes' AND is_entry
 QUALIFY
     value_bytes < MIN(value_bytes) OVER (
         PARTITION BY series_id
@@ -512,7 +528,7 @@ WITH levels AS (
             ORDER BY run_number
         ) AS level
     FROM trends
-    WHERE metric = 'peak_bytes' AND memory_space = 0
+    WHERE metric = 'peak_bytes'
 )
 
 SELECT
@@ -534,7 +550,7 @@ SELECT
     run_labels.value AS made_by
 FROM regressions
 INNER JOIN run_labels ON run_labels.run_id = regressions.run_id AND run_labels.key = 'commit'
-WHERE regressions.metric = 'peak_bytes' AND regressions.memory_space = 0
+WHERE regressions.metric = 'peak_bytes'
 ORDER BY regressions.change_bytes DESC;
 
 -- regressions: What grew by more than 1 % in the last runs
@@ -546,7 +562,6 @@ LIMIT 20;
 -- scope_trends: Which scopes grew most?
 SELECT run_id, workload, scope, SUM(change_bytes) AS change_bytes
 FROM scope_trends
-WHERE memory_space = 0
 GROUP BY run_id, workload, scope
 HAVING SUM(change_bytes) > 0
 ORDER BY change_bytes DESC
@@ -562,14 +577,14 @@ LIMIT 10;
 -- peak_buffers: What fills HBM at the peak?
 SELECT rank, counted_bytes, role, shape, source_file, source_line
 FROM peak_buffers
-WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0
+WHERE is_latest AND workload = 'llama-v5e'
 ORDER BY rank
 LIMIT 10;
 
 -- peak_buffers: Bytes of the peak by role and element type
 SELECT "role", element_type, SUM(counted_bytes) AS counted_bytes
 FROM peak_buffers
-WHERE memory_space = 0 AND is_latest AND is_entry
+WHERE is_latest AND is_entry
 GROUP BY "role", element_type
 ORDER BY counted_bytes DESC
 LIMIT 10;
@@ -577,7 +592,7 @@ LIMIT 10;
 -- peak_buffers: The largest arguments that are held at the peak, by name
 SELECT workload, module_name, op_name, counted_bytes
 FROM peak_buffers
-WHERE category = 'argument' AND memory_space = 0 AND is_latest
+WHERE category = 'argument' AND is_latest
 ORDER BY counted_bytes DESC, workload, op_name
 LIMIT 10;
 
@@ -588,15 +603,15 @@ SELECT
     COUNT(*) FILTER (running_bytes - counted_bytes < 0.9 * peaks.peak_bytes) AS buffers,
     COUNT(*) AS of_buffers
 FROM peak_buffers
-INNER JOIN peaks USING (dump_id, memory_space)
-WHERE peak_buffers.memory_space = 0 AND peak_buffers.is_latest AND peak_buffers.is_entry
+INNER JOIN peaks USING (dump_id)
+WHERE peak_buffers.is_latest AND peak_buffers.is_entry
 GROUP BY dump_id, peak_buffers.workload, peak_buffers.module_name
 ORDER BY buffers, peak_buffers.workload;
 
 -- peak_buffers: Results of collectives that are held at the peak
 SELECT workload, module_name, opcode, COUNT(*) AS buffers, SUM(counted_bytes) AS counted_bytes
 FROM peak_buffers
-WHERE memory_space = 0 AND is_latest
+WHERE is_latest
     AND REGEXP_MATCHES(opcode, '^(all-|reduce-scatter|collective-)')
 GROUP BY dump_id, workload, module_name, opcode
 ORDER BY counted_bytes DESC, workload, opcode;
@@ -604,7 +619,7 @@ ORDER BY counted_bytes DESC, workload, opcode;
 -- timeline: How full is memory over the schedule?
 SELECT start_time // 100 * 100 AS time, MAX(occupied_bytes) AS occupied_bytes
 FROM timeline
-WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0
+WHERE is_latest AND workload = 'llama-v5e'
 GROUP BY time
 ORDER BY time;
 
@@ -615,9 +630,8 @@ SELECT
     SUM(timeline.end_time - timeline.start_time + 1) AS steps,
     MAX(peaks.schedule_length) AS schedule_length
 FROM timeline
-INNER JOIN peaks USING (dump_id, memory_space)
-WHERE timeline.memory_space = 0
-    AND timeline.is_latest
+INNER JOIN peaks USING (dump_id)
+WHERE timeline.is_latest
     AND timeline.occupied_bytes >= 0.9 * peaks.peak_bytes
 GROUP BY timeline.dump_id, timeline.workload, timeline.module_name
 ORDER BY steps DESC, timeline.workload, timeline.module_name;
@@ -628,90 +642,85 @@ SELECT
     vmem.module_name,
     PCT(vmem.peak_bytes, vmem.capacity_bytes) AS vmem_pct,
     PCT(hbm.occupied_bytes, peaks.peak_bytes) AS pct_of_peak
-FROM peaks AS vmem
-INNER JOIN peaks ON peaks.dump_id = vmem.dump_id AND peaks.memory_space = 0
+FROM peaks_by_space AS vmem
+INNER JOIN peaks ON peaks.dump_id = vmem.dump_id
 INNER JOIN timeline AS hbm
     ON hbm.dump_id = vmem.dump_id
-        AND hbm.memory_space = 0
         AND vmem.peak_time BETWEEN hbm.start_time AND hbm.end_time
 WHERE vmem.space = 'vmem' AND vmem.is_latest
 ORDER BY vmem_pct DESC, vmem.workload, vmem.module_name;
 
--- memory_by_source: Which lines of Python own most?
-SELECT workload, source_file, source_line, counted_bytes, share
-FROM memory_by_source
-WHERE is_latest AND memory_space = 0 AND source_file IS NOT NULL
+-- timeline_by_space: How full each memory space is at its peak
+SELECT workload, space, MAX(occupied_bytes) AS occupied_bytes
+FROM timeline_by_space
+WHERE is_latest
+GROUP BY workload, space
+ORDER BY workload, space;
+
+-- owners: Which lines of Python own most?
+SELECT workload, owner, counted_bytes, share
+FROM owners
+WHERE is_latest AND kind = 'source' AND owner NOT LIKE '(%'
 ORDER BY counted_bytes DESC
 LIMIT 10;
 
--- memory_by_source: The Python files that own most of each program
-SELECT workload, module_name, source_file, SUM(counted_bytes) AS counted_bytes
-FROM memory_by_source
-WHERE memory_space = 0 AND is_latest AND source_file IS NOT NULL
-GROUP BY dump_id, workload, module_name, source_file
-ORDER BY counted_bytes DESC, workload, module_name, source_file
-LIMIT 10;
-
--- memory_by_source: Lines that own more in the newest run than in the one before
-SELECT
-    workload,
-    source_file,
-    source_line,
-    SUM(counted_bytes) FILTER (run_id = RUN(-2)) AS before_bytes,
-    SUM(counted_bytes) FILTER (run_id = RUN(-1)) AS now_bytes
-FROM memory_by_source
-WHERE run_id IN (RUN(-2), RUN(-1)) AND memory_space = 0 AND is_entry AND source_line IS NOT NULL
-GROUP BY workload, source_file, source_line
-HAVING COALESCE(now_bytes, 0) > COALESCE(before_bytes, 0)
-ORDER BY now_bytes - COALESCE(before_bytes, 0) DESC, workload, source_line
-LIMIT 10;
-
--- memory_by_scope: What does each layer's part own?
-SELECT workload, fold, SUM(counted_bytes) AS counted_bytes
-FROM memory_by_scope
-WHERE is_latest AND memory_space = 0 AND depth = 2
-GROUP BY workload, fold
+-- owners: What does each scope own?
+SELECT workload, owner, SUM(counted_bytes) AS counted_bytes
+FROM owners
+WHERE is_latest AND kind = 'scope'
+GROUP BY workload, owner
 ORDER BY counted_bytes DESC;
 
--- memory_by_scope: How much is of the backward pass?
-SELECT workload, pass, counted_bytes, share
-FROM memory_by_scope
-WHERE is_latest AND memory_space = 0 AND depth = 0
+-- owners: How much is of the backward pass?
+SELECT workload, owner AS pass, SUM(counted_bytes) AS counted_bytes, SUM(share) AS share
+FROM owners
+WHERE is_latest AND kind = 'pass'
+GROUP BY dump_id, workload, owner
 ORDER BY workload, counted_bytes DESC;
 
--- memory_by_scope: The forward and the backward pass in each outermost scope
-SELECT
-    workload,
-    scope,
-    SUM(counted_bytes) FILTER (pass = 'forward') AS forward_bytes,
-    SUM(counted_bytes) FILTER (pass = 'backward') AS backward_bytes
-FROM memory_by_scope
-WHERE memory_space = 0 AND is_latest AND is_entry AND depth = 1 AND scope <> ''
-GROUP BY workload, scope
-ORDER BY workload, scope;
+-- peak_buffers_by_space: The largest buffer of each memory space
+SELECT workload, space, MAX(counted_bytes) AS largest_bytes
+FROM peak_buffers_by_space
+WHERE is_latest
+GROUP BY workload, space
+ORDER BY workload, space;
 
--- memory_by_op: Which operations own most?
-SELECT workload, operation, counted_bytes
-FROM memory_by_op
-WHERE is_latest AND memory_space = 0
+-- owners: Which operations own most?
+SELECT workload, owner AS operation, counted_bytes
+FROM owners
+WHERE is_latest AND kind = 'op'
 ORDER BY counted_bytes DESC
 LIMIT 10;
 
--- memory_by_role: How much are weights, optimizer state and activations?
-SELECT workload, role, counted_bytes, share
-FROM memory_by_role
-WHERE is_latest AND memory_space = 0
+-- owners: How much are weights, optimizer state and activations?
+SELECT workload, owner AS "role", SUM(counted_bytes) AS counted_bytes, SUM(share) AS share
+FROM owners
+WHERE is_latest AND kind = 'role'
+GROUP BY dump_id, workload, owner
 ORDER BY workload, counted_bytes DESC;
 
--- memory_by_dtype: How much memory is float32?
-SELECT workload, counted_bytes, share
-FROM memory_by_dtype
-WHERE is_latest AND memory_space = 0 AND element_type = 'f32'
+-- owners_by_space: How much memory is float32?
+SELECT workload, space, counted_bytes, share
+FROM owners_by_space
+WHERE is_latest AND kind = 'dtype' AND owner = 'f32'
 ORDER BY counted_bytes DESC;
+
+-- owners_by_space: What fills VMEM, by operation
+SELECT workload, owner AS operation, counted_bytes
+FROM owners_by_space
+WHERE is_latest AND space = 'vmem' AND kind = 'op'
+ORDER BY counted_bytes DESC
+LIMIT 10;
 
 -- fragmentation: What does packing waste?
-SELECT workload, memory_space, packing_bytes, wasted
+SELECT workload, packing_bytes, wasted
 FROM fragmentation
+WHERE is_latest
+ORDER BY packing_bytes DESC;
+
+-- fragmentation_by_space: What packing wastes in all memory spaces
+SELECT workload, space, packing_bytes, wasted
+FROM fragmentation_by_space
 WHERE is_latest
 ORDER BY packing_bytes DESC;
 
@@ -826,7 +835,7 @@ SELECT
     peaks.module_name,
     SUM(work_by_pass.flops) / MAX(peaks.peak_bytes) AS flops_a_byte
 FROM work_by_pass
-INNER JOIN peaks ON peaks.dump_id = work_by_pass.dump_id AND peaks.memory_space = 0
+INNER JOIN peaks ON peaks.dump_id = work_by_pass.dump_id
 WHERE peaks.is_latest
 GROUP BY peaks.workload, peaks.module_name, peaks.dump_id
 ORDER BY flops_a_byte DESC
@@ -844,18 +853,17 @@ FROM work_trends
 INNER JOIN trends USING (dump_id)
 WHERE
     metric = 'peak_bytes'
-    AND memory_space = 0
     AND SIGN(trends.change_bytes) * SIGN(change_flops) < 0
 ORDER BY work_trends.run_at, work_trends.workload;
 
 -- gib: The programs that need more than 1 GiB
 SELECT workload, module_name, ROUND(GIB(peak_bytes), 2) AS peak_gib
 FROM peaks
-WHERE memory_space = 0 AND is_latest AND GIB(peak_bytes) > 1
+WHERE is_latest AND GIB(peak_bytes) > 1
 ORDER BY peak_gib DESC, workload, module_name;
 
 -- mib: Padding in MiB
-SELECT workload, space, ROUND(MIB(padding_bytes), 1) AS padding_mib
+SELECT workload, ROUND(MIB(padding_bytes), 1) AS padding_mib
 FROM peaks
 WHERE is_latest AND padding_bytes > 0
 ORDER BY padding_mib DESC, workload;
@@ -863,16 +871,18 @@ ORDER BY padding_mib DESC, workload;
 -- pct: How many percent of the peak each role has
 SELECT
     workload,
-    role,
-    ROUND(PCT(counted_bytes, SUM(counted_bytes) OVER (PARTITION BY dump_id)), 1) AS percent
-FROM memory_by_role
-WHERE memory_space = 0 AND is_latest AND is_entry
-ORDER BY workload, percent DESC, role;
+    owner AS "role",
+    ROUND(PCT(SUM(counted_bytes), SUM(SUM(counted_bytes)) OVER (PARTITION BY dump_id)), 1)
+        AS percent
+FROM owners
+WHERE kind = 'role' AND is_latest AND is_entry
+GROUP BY dump_id, workload, owner
+ORDER BY workload, percent DESC, "role";
 
 -- run: What the newest run needs beside the one before
 SELECT workload, module_name, run_id, peak_bytes
 FROM peaks
-WHERE run_id IN (RUN(-1), RUN(-2)) AND memory_space = 0 AND is_entry
+WHERE run_id IN (RUN(-1), RUN(-2)) AND is_entry
 ORDER BY workload, module_name, run_id;
 
 -- module: The allocations of a program by its name
@@ -949,7 +959,7 @@ SELECT run_id, value_bytes, change_bytes, cause
 FROM HISTORY_OF(
         (SELECT series_id FROM trends WHERE workload = 'llama-v5e' LIMIT 1)
     )
-WHERE metric = 'peak_bytes' AND memory_space = 0;
+WHERE metric = 'peak_bytes';
 
 -- pass_steps: Which passes of the compiler moved the estimated peak
 SELECT workload, module_name, step, compiler_pass, change_bytes, changes

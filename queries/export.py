@@ -58,24 +58,31 @@ def export(
     workload: str | None = None,
     module: str | None = None,
     metric: str | None = None,
+    branch: str | None = None,
     memory_space: int | None = None,
     wide: bool = False,
 ) -> Exported:
     """Write the chosen rows of a view or table to a file, whole or not at all.
 
     The file's ending tells the format. `where` is SQL; `module` is a workload, a module's name or
-    WORKLOAD/NAME. With `wide`, `trends` has a row per run, series and memory space, with the
-    columns METRIC, METRIC_previous, METRIC_change, METRIC_change_pct and METRIC_best of each
-    metric. With `wide` and one `metric` it is what a spreadsheet draws: a row per run, the oldest
-    first, and a column per program, of which helpers are left out unless a `module` is named; the
-    memory space is 0 unless it is given. Raises UsageError, FileError and QueryError.
+    WORKLOAD/NAME. Rows of runs are of the default branch (see the function `run`) unless a `branch`
+    is named; `*` is all. With a `memory_space` a view of the main memory is that of all spaces.
+    With `wide`, `trends` has a row per run and series, with the columns METRIC, METRIC_previous,
+    METRIC_change, METRIC_change_pct and METRIC_best of each metric. With `wide` and one `metric` it
+    is what a spreadsheet draws: a row per run, the oldest first, and a column per program, of which
+    helpers are left out unless a `module` is named. Raises UsageError, FileError and QueryError.
     """
     path = Path(file)
     if path.suffix not in ENDINGS:
         traces = "; a trace of a module ends in .pftrace"
         raise UsageError(f"{path.name} ends in none of {', '.join(ENDINGS)}{traces}", "file")
     require_place(store, path)
+    if wide and view != "trends":
+        raise UsageError("only the view trends can be wide", "wide")
+    if memory_space is not None and _column_names(store, f"{view}_by_space"):
+        view = f"{view}_by_space"
     narrow = {
+        "branch": _of_branch(branch),
         "run_at": _at_least(parse_time(since, "since")),
         "workload": f"workload = {quoted(workload)}" if workload is not None else None,
         "module_name": f"{quoted(module)} IN ({_NAMES})" if module is not None else None,
@@ -108,6 +115,22 @@ def _at_least(since: datetime | None) -> str | None:
     return f"run_at >= {quoted(since.isoformat())}::TIMESTAMP" if since else None
 
 
+def _of_branch(branch: str | None) -> str | None:
+    """The condition for rows of a branch; of the default branch if it is None."""
+    if branch == "*":
+        return None
+    if branch is not None:
+        return f"branch = {quoted(branch)}"
+    newest = "(SELECT branch FROM lineages WHERE run_id = run(-1))"
+    return f"branch IS NOT DISTINCT FROM {newest}"
+
+
+def _column_names(store: Store, view: str) -> list[str]:
+    query = """SELECT column_name FROM duckdb_columns()
+        WHERE table_name = $1 AND schema_name = 'main' AND NOT internal"""
+    return list(store.rows(query, [view])["column_name"].to_pylist())
+
+
 def _query(
     store: Store, view: str, where: str | None, narrow: Mapping[str, str | None], wide: bool
 ) -> str:
@@ -115,11 +138,7 @@ def _query(
 
     `narrow` are conditions by the column that a view must have for it, or its dumps.
     """
-    if wide and view != "trends":
-        raise UsageError("only the view trends can be wide", "wide")
-    columns = store.rows(
-        "SELECT column_name FROM duckdb_columns() WHERE table_name = $1 AND NOT internal", [view]
-    )["column_name"].to_pylist()
+    columns = _column_names(store, view)
     if not columns:
         raise UsageError(f"there is no view or table {view}: see `memhouse views`", "view")
     conditions = [f"({where})"] if where else []
@@ -130,36 +149,39 @@ def _query(
         key = next((name for name in ("dump_id", "run_id", "module_id") if name in columns), None)
         if column in columns and (column != "module_name" or "workload" in columns):
             conditions.append(condition)
+        elif column == "branch":
+            # A table of all runs, or of none.
+            continue
         elif key is None or column not in ("run_at", "workload", "module_name"):
             raise UsageError(f"{view} has no {column} to choose by")
         else:
             chosen = f"SELECT {key} FROM dumps INNER JOIN runs USING (run_id) WHERE {condition}"
             conditions.append(f"{key} IN ({chosen})")
     if wide and narrow["metric"]:
-        return _by_program(store, conditions, narrow)
+        return _by_program(store, view, conditions, narrow)
     clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     name = view.replace('"', '""')
-    source = f"({_wide(columns)})" if wide else f'"{name}"'
+    source = f"({_wide(view, columns)})" if wide else f'"{name}"'
     # In the same order every night, so that two exports can be compared line by line.
     return f"SELECT * FROM {source}{clause} ORDER BY ALL"
 
 
-def _wide(columns: list[str]) -> str:
-    """The view `trends` with the metrics side by side."""
+def _wide(view: str, columns: list[str]) -> str:
+    """`trends`, or `trends_by_space`, with the metrics side by side."""
     keys = [name for name in columns if name != "metric" and name not in _WIDE]
     values = [
         f"MAX({column}) FILTER (metric = '{metric}') AS {metric}{ending}"
         for metric in METRICS
         for column, ending in _WIDE.items()
     ]
-    return f"SELECT {', '.join([*keys, *values])} FROM trends GROUP BY ALL"
+    return f"SELECT {', '.join([*keys, *values])} FROM {view} GROUP BY ALL"
 
 
-def _by_program(store: Store, conditions: list[str], narrow: Mapping[str, str | None]) -> str:
+def _by_program(
+    store: Store, view: str, conditions: list[str], narrow: Mapping[str, str | None]
+) -> str:
     """One metric of `trends`: a row per run, a column per program, named for a reader."""
-    if narrow["memory_space"] is None:
-        conditions = [*conditions, "memory_space = 0"]
-    rows = f"SELECT *, {_PROGRAM} AS program FROM trends WHERE {' AND '.join(conditions)}"
+    rows = f"SELECT *, {_PROGRAM} AS program FROM {view} WHERE {' AND '.join(conditions)}"
     shown = "TRUE" if narrow["module_name"] else "BOOL_OR(is_entry)"
     programs = store.ask(
         f"SELECT program, ANY_VALUE(metric)::VARCHAR AS metric FROM ({rows})"

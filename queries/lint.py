@@ -6,13 +6,13 @@ which rows a join repeats; subqueries, CTEs and functions have no known key, and
 none.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..schema.arrow import stored_columns, stored_keys
 from ..schema.stores.duckdb import Store
-from .catalogue import public_views
+from .catalogue import stored_views
 
 Node = dict[str, Any]
 # The alias of a relation in FROM, and the name of its column.
@@ -48,8 +48,9 @@ def lint(statements: Sequence[Node], store: Store) -> list[SqlWarning]:
     """The warnings about statements, as `json_serialize_sql` represents them."""
     nodes = list(descendants(statements))
     ctes = defined_names(nodes)
+    known = _relations(nodes, store)
     selects = [
-        _Select(node, ctes)
+        _Select(node, {name: known[name] for name in known.keys() - ctes})
         for node in nodes
         if node.get("type") == "SELECT_NODE" and node.get("from_table")
     ]
@@ -57,7 +58,7 @@ def lint(statements: Sequence[Node], store: Store) -> list[SqlWarning]:
     if not any("branch" in _names(node) for node in nodes):
         mixed = [relation for select in selects for relation in select.mixed()]
         if mixed and _has_branches(store):
-            warnings += map(_branches, mixed)
+            warnings += [_branches(name, known[name]) for name in mixed]
     return list(dict.fromkeys(warnings))
 
 
@@ -92,14 +93,25 @@ def _conjuncts(condition: Node | None) -> list[Node]:
     return [] if condition is None else [condition]
 
 
-def _columns(relation: str) -> set[str]:
-    view = public_views().get(relation)
-    return set(view.columns if view else stored_columns().get(relation, ()))
+@dataclass(frozen=True)
+class _Relation:
+    """A table or view: the names of its columns, and those that identify a row."""
+
+    columns: set[str]
+    key: set[str]
 
 
-def _key(relation: str) -> set[str]:
-    view = public_views().get(relation)
-    return set(view.key if view else stored_keys().get(relation, ()))
+def _relations(nodes: Iterable[Node], store: Store) -> dict[str, _Relation]:
+    """The tables and views that a statement reads, by name."""
+    names = {str(node["table_name"]).lower() for node in nodes if node.get("table_name")}
+    views = stored_views(store) if names - stored_columns().keys() else {}
+    found = {}
+    for name in names:
+        if name in views:
+            found[name] = _Relation(set(views[name].columns), set(views[name].key))
+        elif name in stored_columns():
+            found[name] = _Relation(set(stored_columns()[name]), set(stored_keys().get(name, ())))
+    return found
 
 
 def _has_branches(store: Store) -> bool:
@@ -107,9 +119,11 @@ def _has_branches(store: Store) -> bool:
     return bool(counted["branches"][0].as_py() > 1)
 
 
-def _fan_out(written: str, relation: str, repeating: Sequence[str]) -> SqlWarning:
+def _fan_out(written: str, relation: str, repeating: Mapping[str, _Relation]) -> SqlWarning:
     others = " and ".join(f"`{name}`" for name in repeating)
-    keys = " and ".join(f"`{name}` ({', '.join(sorted(_key(name)))})" for name in repeating)
+    keys = " and ".join(
+        f"`{name}` ({', '.join(sorted(repeated.key))})" for name, repeated in repeating.items()
+    )
     return SqlWarning(
         "fan-out",
         f"{written} adds a row of `{relation}` once for each row of {others}:"
@@ -117,11 +131,11 @@ def _fan_out(written: str, relation: str, repeating: Sequence[str]) -> SqlWarnin
     )
 
 
-def _branches(relation: str) -> SqlWarning:
-    of = "" if "branch" in _columns(relation) else " of `lineages`"
+def _branches(name: str, relation: _Relation) -> SqlWarning:
+    of = "" if "branch" in relation.columns else " of `lineages`"
     return SqlWarning(
         "branches",
-        f"the rows of `{relation}` are of several branches: choose or group by `branch`{of},"
+        f"the rows of `{name}` are of several branches: choose or group by `branch`{of},"
         " choose a run_id, or write `is_latest`",
     )
 
@@ -129,14 +143,15 @@ def _branches(relation: str) -> SqlWarning:
 class _Select:
     """A SELECT: its relations by alias, and what its conditions say of their columns.
 
-    relations: names of tables and views, empty for what has no known key; joined: the aliases but
+    known: the tables and views with a key, by name; relations: their names by alias, empty for
+    anything else; joined: the aliases but
     those of semi-joins; equal: pairs of columns; fixed: columns that are equal to a constant or to
     what has no known key; chosen: columns of other conditions.
     """
 
-    def __init__(self, node: Node, ctes: set[str]) -> None:
+    def __init__(self, node: Node, known: Mapping[str, _Relation]) -> None:
         self.node = node
-        self.ctes = ctes
+        self.known = known
         self.relations: dict[str, str] = {}
         self.equal: list[tuple[Column, Column]] = []
         self.fixed: set[Column] = set()
@@ -151,7 +166,8 @@ class _Select:
             name = str(source.get("table_name", "")).lower()
             alias = str(source.get("alias") or name).lower()
             alias = alias if alias and alias not in self.relations else f"#{len(self.relations)}"
-            self.relations[alias] = name if _key(name) and name not in self.ctes else ""
+            has_key = name in self.known and self.known[name].key
+            self.relations[alias] = name if has_key else ""
             return [alias]
         left, right = self._from(source["left"]), self._from(source["right"])
         shared = set(map(str.lower, source.get("using_columns") or ()))
@@ -166,7 +182,8 @@ class _Select:
         return left if source["join_type"] in ("SEMI", "ANTI") else left + right
 
     def _of(self, alias: str) -> set[str]:
-        return _columns(self.relations[alias])
+        relation = self.relations[alias]
+        return self.known[relation].columns if relation else set()
 
     def _equate(self, left: Column, right: Column) -> None:
         self.equal.append((left, right))
@@ -227,7 +244,9 @@ class _Select:
                 is_sum = column.endswith("_bytes") and relation
                 if is_sum and (repeating := self._repeating(alias, within)):
                     written = f"{node['function_name'].upper()}({column})"
-                    yield _fan_out(written, relation, repeating)
+                    yield _fan_out(
+                        written, relation, {name: self.known[name] for name in repeating}
+                    )
 
     def _repeating(self, start: str, within: set[Column]) -> list[str]:
         """The relations of which several rows may meet one row of `start`."""
@@ -241,7 +260,8 @@ class _Select:
                 names = {name for of, name in known if of == alias}
                 for determining, determined in _DETERMINE:
                     names |= determined if determining <= names else set()
-                if _key(self.relations[alias]) <= names:
+                relation = self.relations[alias]
+                if (self.known[relation].key if relation else set()) <= names:
                     single.add(alias)
                     known |= {(alias, name) for name in self._of(alias)}
         return [self.relations[alias] for alias in self.joined if alias not in single]
@@ -252,7 +272,8 @@ class _Select:
         if names & _OF_ONE_BRANCH or "latest" in self.relations.values():
             return
         for relation in self.relations.values():
-            columns = _columns(relation) if relation not in _NO_HISTORY else set()
+            is_history = relation and relation not in _NO_HISTORY
+            columns = self.known[relation].columns if is_history else set()
             is_figures = "series_id" in columns or any(name.endswith("_bytes") for name in columns)
             if is_figures and "dump_id" in columns:
                 yield relation

@@ -17,7 +17,7 @@ import duckdb
 
 from ..schema.errors import QueryError, WarehouseError, duckdb_says
 from ..schema.stores.duckdb import Store
-from .catalogue import Macro, macro_of, macros
+from .catalogue import Macro, new_macro, public_names
 
 _GROUP = "memhouse.macros"
 _CREATE = re.compile(
@@ -67,12 +67,13 @@ def use_macros(store: Store, patterns: Sequence[str]) -> None:
     own = own_macros(patterns)
     if not own:
         return
-    taken = {*store.rows(_TAKEN)["name"].to_pylist(), *macros()}
+    taken = {*store.rows(_TAKEN)["name"].to_pylist(), *public_names()}
     for name, each in own.items():
         if name in taken:
             raise QueryError(f"{each.file}: {name} is a function already: give it another name")
         try:
-            store.equip(f"CREATE OR REPLACE TEMPORARY MACRO {each.macro.name}{each.macro.sql}")
+            made = each.macro.sql.removeprefix("CREATE ")
+            store.equip(f"CREATE OR REPLACE TEMPORARY {made}")
         except WarehouseError as error:
             raise QueryError(f"{each.file}: {name}: {error}") from None
 
@@ -125,5 +126,9 @@ def _macros(shown: str, file: Path) -> Iterator[Macro]:
                 f"{shown}: only CREATE MACRO name(…) AS … may stand there, not {words[:40]!r}"
             )
         header = _HEADER.search(text[: place + comments.end()])
-        yield macro_of(header[0] if header else "", **created.groupdict())
+        comment = re.sub("^-- ?", "", header[0] if header else "", flags=re.MULTILINE)
+        parameters = re.findall(r"(?:^|,)\s*\W?(\w+)", created["taken"])
+        yield new_macro(
+            created["name"], parameters, comment, f"CREATE MACRO {created['name']}{created['sql']}"
+        )
         place += len(statement)

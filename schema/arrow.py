@@ -76,14 +76,26 @@ def closed_lists() -> dict[str, list[str]]:
 
 
 _WORD = re.compile(r"'([^']*)'")
+_SUM = pa.decimal128(38, 0)
 
 
 def plain(rows: pa.Table) -> pa.Table:
-    """Rows of DuckDB with its ENUMs as text."""
+    """Rows of DuckDB with its ENUMs as text, and its sums of integers as integers.
+
+    DuckDB's SUM has 128 bits; a sum over 64 bits becomes a double.
+    """
     for place, column in enumerate(rows.schema):
+        values = rows.column(place)
         if pa.types.is_dictionary(column.type):
-            text = rows.column(place).cast(pa.string())
-            rows = rows.set_column(place, column.name, text)
+            values = values.cast(pa.string())
+        elif column.type == _SUM:
+            try:
+                values = values.cast(pa.int64())
+            except pa.ArrowInvalid:
+                values = values.cast(pa.float64())
+        else:
+            continue
+        rows = rows.set_column(place, column.name, values)
     return rows
 
 

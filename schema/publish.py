@@ -41,15 +41,18 @@ WHOLE_VIEWS = (
     "differing_hosts",
     "kernel_trends",
     "latest",
+    "missing",
     "regressions",
     "run_programs",
     "runs_summary",
     "scope_trends",
+    "series",
     "trends",
+    "trends_by_space",
     "work_trends",
 )
-# Columns that change with other runs: relations that are appended lack them.
-CHANGING_COLUMNS = ("is_latest", "run_seq")
+# Columns that change with other runs or with a label: relations that are appended lack them.
+CHANGING_COLUMNS = ("is_latest", "run_seq", "branch", "suite")
 # Of an unfinished run these have rows, written before all others: each run has rows in one of them.
 _FIRST = ("dumps", "oom_reports")
 _PUBLISHED_DUMPS = pa.schema(

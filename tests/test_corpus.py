@@ -54,7 +54,7 @@ SELECT
     ) / SUM(counted_bytes) FILTER (
         WHERE category NOT IN ('argument', 'constant')
     ), 0) AS library
-FROM peak_buffers
+FROM peak_buffers_by_space AS peak_buffers
 WHERE memory_space = 0
 """
 ROLES = """

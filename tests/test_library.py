@@ -18,7 +18,7 @@ from .support.dumps import copy_dump
 from .support.warehouse import rows
 
 PEAKS = (
-    "SELECT workload, peak_bytes FROM peaks "
+    "SELECT workload, peak_bytes FROM peaks_by_space AS peaks "
     "WHERE run_id = 'tpu' AND memory_space = 0 AND workload LIKE $1 ORDER BY 1"
 )
 LLAMA = [

@@ -63,6 +63,10 @@ def export(
         str | None,
         typer.Option("--metric", "--figure", help="Only this figure: peak, total and so on."),
     ] = None,
+    branch: Annotated[
+        str | None,
+        typer.Option(help="Only runs of this branch, else of the default branch; * for all."),
+    ] = None,
     space: Annotated[
         int | None, typer.Option(help="Only this memory space, by number; 0 is HBM.")
     ] = None,
@@ -83,7 +87,7 @@ def export(
     if output is not None or file.suffix in ENDINGS:
         chosen = {
             **{"where": where, "since": since, "workload": workload, "module": module},
-            **{"metric": metric, "space": space, "wide": wide or None},
+            **{"metric": metric, "branch": branch, "space": space, "wide": wide or None},
         }
         for name, value in chosen.items():
             if value is not None:
@@ -105,6 +109,7 @@ def export(
             workload=workload,
             module=module,
             metric=metric,
+            branch=branch,
             memory_space=space,
             wide=wide,
         )

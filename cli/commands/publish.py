@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ...queries.catalogue import public_views
+from ...queries.catalogue import stored_views
 from ...schema.publish import publish as publish_store
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, reading
 from ..render.text import print_note
@@ -45,7 +45,7 @@ def publish(
     start = perf_counter()
     with reading(db, wait=wait) as store:
         published = publish_store(
-            store, url, public_views(), again=again or (), compact=compact, vacuum=vacuum
+            store, url, stored_views(store), again=again or (), compact=compact, vacuum=vacuum
         )
     counts = {"run": published.runs, "dump": published.dumps}
     added = [f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ...queries.catalogue import examples, listed_views, named_view, view_columns, view_sql
+from ...queries.catalogue import examples, listed_views, named_view, view_columns
 from ...queries.own_macros import listed_macros
 from ..options import AsFormat, completer, find_settings
 from ..render.text import print_prose, print_rows, print_text
@@ -39,4 +39,4 @@ def views(
     print_rows(columns, output)
     for example in examples().get(name, []):
         print_text(f"\n-- {example.title}\n{example.sql};")
-    print_text(f"\n{view_sql(view)}")
+    print_text(f"\n{view.sql}")

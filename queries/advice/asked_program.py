@@ -118,7 +118,7 @@ class Program:
     def entry_arrays(self) -> pa.Table:
         """The arrays of arguments and result: the columns of the view `_entry_arrays`."""
         return self.rows(
-            "SELECT * FROM _entry_arrays WHERE module_id = $1 ORDER BY is_output, place"
+            "SELECT * FROM internal.entry_arrays WHERE module_id = $1 ORDER BY is_output, place"
         )
 
     @cached_property

@@ -1,42 +1,4 @@
--- What changes at the peaks from one module to another, in all memory spaces: `memhouse diff`.
---
--- Numbers of instructions and lines drift from one compilation to the next. Buffers are
--- therefore matched by owner: the argument's name, or the scope, operation and pass of what the
--- buffer holds. If one of the modules has no attribution, the owner is the op_name, or the
--- instruction's name without its number. The keys run from the strictest to the loosest, and the
--- n-th largest buffer of a key in A matches the n-th largest in B.
---
--- A row is a matched pair, a buffer that one peak alone has, or what one peak saves for the
--- backward pass together with what the other peak rematerialises instead. Several residuals of one
--- scope, operation and line that are saved, or no longer, are one row: `residuals` says how many,
--- and the words are those of the largest, so a row's bytes are not those of its shape. Every
--- buffer of both peaks is in exactly one row; those whose bytes are equal in both are left out.
--- So change_bytes of a space add up to the change of its peak.
---
--- a: a module_id, such as module('llama-v5e') finds
--- b: the module_id of the other module
--- change_bytes: b_bytes - a_bytes, never 0
--- what: grew, shrank: matched; came, went: one module alone has it; now at the peak, not at the
---     peak now: the other has it at another time; now kept for backward, now rematerialised
--- a_bytes: the counted bytes of the row's buffers at the peak of A; null if it has none
--- b_bytes: the same of B
--- shape: the shape without layout, of the row's largest buffer if there are several: in B, or where
---     it is saved; a matched one whose shape changed has both, with an arrow
--- source: the file's name and line of what that buffer holds
--- op_name: the framework's name of what it holds; empty if there is none
--- residuals: how many residuals the row adds up where it is about what is kept or rematerialised;
---     else null
--- layers: how many layers that buffer is stacked over, where residuals is not null
--- value: the instruction that makes it, with the shape_index of a tuple's part
--- a_value: the same of the row's largest buffer in A
--- a_start_time: the first time at which the row's buffers take memory in A; null if it has none
--- a_end_time: the last time at which they do
--- b_start_time: the same in B
--- b_end_time: the same in B
--- is_guess: the owner is a guess: origin_rule is operand or weak
--- a_members: the row's buffers in A: allocation_index and value_id of each
--- b_members: the same in B
-CREATE MACRO diff_buffers(a, b) AS TABLE
+CREATE OR REPLACE MACRO diff_buffers(a, b) AS TABLE
 WITH RECURSIVE attribution AS (
     SELECT COUNT(DISTINCT module_id) = 2 AS is_known
     FROM "values"
@@ -66,9 +28,9 @@ everything AS MATERIALIZED (
         attribution.is_known
     -- DuckDB hands an equation on to every table that is joined, and a list to the first.
     FROM (
-        FROM _module_buffers WHERE module_id = a
+        FROM internal.buffers WHERE module_id = a
         UNION ALL
-        FROM _module_buffers WHERE module_id = b AND b IS DISTINCT FROM a
+        FROM internal.buffers WHERE module_id = b AND b IS DISTINCT FROM a
     ) AS there
     CROSS JOIN attribution
 ),
@@ -182,7 +144,7 @@ rematerialised AS (
         made.operation,
         made.source_file || ':' || made.source_line AS line,
         COUNT(*) AS instructions
-    FROM _operations AS made
+    FROM internal.operations AS made
     INNER JOIN instructions USING (module_id, instruction_id)
     WHERE module_id IN (a, b) AND instructions.pass = 'rematerialised'
     GROUP BY ALL
@@ -194,9 +156,9 @@ saved AS (
     FROM (
         SELECT module_id = b AS is_b, memory_space, scope, operation, COUNT(*) AS residuals
         FROM (
-            FROM _module_saved_for_backward WHERE module_id = a
+            FROM internal.saved_for_backward WHERE module_id = a
             UNION ALL
-            FROM _module_saved_for_backward WHERE module_id = b AND b IS DISTINCT FROM a
+            FROM internal.saved_for_backward WHERE module_id = b AND b IS DISTINCT FROM a
         )
         GROUP BY ALL
     )
@@ -343,3 +305,42 @@ SELECT
 FROM changes
 WHERE change_bytes <> 0
 ORDER BY memory_space, ABS(change_bytes) DESC, value, change_bytes;
+COMMENT ON MACRO TABLE diff_buffers IS
+'What changes at the peaks from one module to another, in all memory spaces: `memhouse diff`.
+
+Numbers of instructions and lines drift from one compilation to the next. Buffers are therefore
+matched by owner: the argument''s name, or the scope, operation and pass of what the buffer holds.
+If one of the modules has no attribution, the owner is the op_name, or the instruction''s name
+without its number. The keys run from the strictest to the loosest, and the n-th largest buffer of
+a key in A matches the n-th largest in B.
+
+A row is a matched pair, a buffer that one peak alone has, or what one peak saves for the backward
+pass together with what the other peak rematerialises instead. Several residuals of one scope,
+operation and line that are saved, or no longer, are one row: `residuals` says how many, and the
+words are those of the largest, so a row''s bytes are not those of its shape. Every buffer of both
+peaks is in exactly one row; those whose bytes are equal in both are left out. So change_bytes of
+a space add up to the change of its peak.
+
+a: a module_id, such as module(''llama-v5e'') finds
+b: the module_id of the other module
+change_bytes: b_bytes - a_bytes, never 0
+what: grew, shrank: matched; came, went: one module alone has it; now at the peak, not at the peak
+    now: the other has it at another time; now kept for backward, now rematerialised
+a_bytes: the counted bytes of the row''s buffers at the peak of A; null if it has none
+b_bytes: the same of B
+shape: the shape without layout, of the row''s largest buffer if there are several: in B, or where
+    it is saved; a matched one whose shape changed has both, with an arrow
+source: the file''s name and line of what that buffer holds
+op_name: the framework''s name of what it holds; empty if there is none
+residuals: how many residuals the row adds up where it is about what is kept or rematerialised;
+    else null
+layers: how many layers that buffer is stacked over, where residuals is not null
+value: the instruction that makes it, with the shape_index of a tuple''s part
+a_value: the same of the row''s largest buffer in A
+a_start_time: the first time at which the row''s buffers take memory in A; null if it has none
+a_end_time: the last time at which they do
+b_start_time: the same in B
+b_end_time: the same in B
+is_guess: the owner is a guess: origin_rule is operand or weak
+a_members: the row''s buffers in A: allocation_index and value_id of each
+b_members: the same in B';

@@ -1,42 +1,11 @@
 -- Who owns each buffer at a time: a name for every kind of owner that `memhouse owners --by` knows.
 --
 -- A row per row of `buffers_at` and kind of owner.
-CREATE MACRO _owners_at(module, in_space, schedule_time) AS TABLE
+CREATE OR REPLACE MACRO internal.owners_at(module, in_space, schedule_time) AS TABLE
 SELECT
     buffers.*,
     kinds.owned_by,
-    CASE kinds.owned_by
-        WHEN 'source'
-            THEN COALESCE(
-                    buffers.source_file || ':' || buffers.source_line,
-                    -- Lines of a library alone say what runs, and not what it runs for.
-                    CASE
-                        WHEN buffers.library_file IS NOT NULL THEN NULLIF(buffers.module_path, '')
-                    END,
-                    buffers.library_file || ':' || buffers.library_line,
-                    '(' || buffers.kind || ')'
-                )
-        WHEN 'innermost'
-            THEN COALESCE(
-                    buffers.library_file || ':' || buffers.library_line,
-                    buffers.source_file || ':' || buffers.source_line,
-                    '(' || buffers.kind || ')'
-                )
-        WHEN 'scope'
-            THEN CASE
-                    WHEN buffers.kind LIKE '%arguments' THEN '(' || buffers.kind || ')'
-                    ELSE COALESCE(NULLIF(buffers.module_path, ''), '(no scope)')
-                END
-        WHEN 'op'
-            THEN CASE
-                    WHEN buffers.kind LIKE '%arguments' THEN 'argument'
-                    ELSE COALESCE(buffers.operation, buffers.opcode, '(not known)')
-                END
-        WHEN 'dtype' THEN COALESCE(buffers.element_type, '(index tables)')
-        WHEN 'pass' THEN COALESCE(buffers.pass, '(not known)')
-        WHEN 'category' THEN buffers.category
-        ELSE COALESCE(buffers.role, '(not known)')
-    END AS owner,
+    internal.owner_name(kinds.owned_by, buffers) AS owner,
     kinds.owned_by IN ('source', 'innermost', 'scope', 'op', 'pass', 'role')
     AND COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
 FROM buffers_at(module, in_space, schedule_time) AS buffers
@@ -47,21 +16,7 @@ CROSS JOIN (
         ) AS owned_by
 ) AS kinds;
 
--- Who owns a module's memory at its peak, or at any time: `memhouse owners --by`.
---
--- A row per memory space, owner, and whether that is a guess; counted_bytes of a space add up to
--- what is occupied. Of `scope` each repeated layer has its row. The memory of an argument is its
--- own at any time, also late in the schedule, when that of a donated one may hold the new weight.
---
--- module: a module_id, such as module('llama-v5e') finds
--- by: source, innermost, scope, op, dtype, pass, category or role
--- in_space: a memory space by name or number, 'hbm' or 0; all if it is left out
--- schedule_time: a position in the schedule; the peak of each space if it is left out
--- owner: the owner of that kind, as text; in brackets what has none
--- is_guess: the origin is a guess: origin_rule is operand or weak
--- counted_bytes: what the buffers add to what is occupied at the time
--- share: counted_bytes over what is occupied then in the space
-CREATE MACRO owners_of(module, "by", in_space := NULL, schedule_time := NULL) AS TABLE
+CREATE OR REPLACE MACRO owners_of(module, "by", in_space := NULL, schedule_time := NULL) AS TABLE
 SELECT
     owned.memory_space,
     owned.space,
@@ -71,7 +26,7 @@ SELECT
     CAST(SUM(owned.counted_bytes) AS BIGINT) AS counted_bytes,
     SUM(owned.counted_bytes)
     / NULLIF(SUM(SUM(owned.counted_bytes)) OVER (PARTITION BY owned.memory_space), 0) AS share
-FROM _owners_at(module, in_space, schedule_time) AS owned
+FROM internal.owners_at(module, in_space, schedule_time) AS owned
 WHERE owned.owned_by = CASE
         WHEN "by" IN ('source', 'innermost', 'scope', 'op', 'dtype', 'pass', 'category', 'role')
             THEN "by"
@@ -83,12 +38,27 @@ WHERE owned.owned_by = CASE
     END
 GROUP BY owned.memory_space, owned.space, owned.owner, owned.is_guess
 ORDER BY owned.memory_space, counted_bytes DESC, owned.owner, owned.is_guess;
+COMMENT ON MACRO TABLE owners_of IS
+'Who owns a module''s memory at its peak, or at any time: `memhouse owners --by`.
+
+A row per memory space, owner, and whether that is a guess; counted_bytes of a space add up to
+what is occupied. Of `scope` each repeated layer has its row. The memory of an argument is its own
+at any time, also late in the schedule, when that of a donated one may hold the new weight.
+
+module: a module_id, such as module(''llama-v5e'') finds
+by: source, innermost, scope, op, dtype, pass, category or role
+in_space: a memory space by name or number, ''hbm'' or 0; all if it is left out
+schedule_time: a position in the schedule; the peak of each space if it is left out
+owner: the owner of that kind, as text; in brackets what has none
+is_guess: the origin is a guess: origin_rule is operand or weak
+counted_bytes: what the buffers add to what is occupied at the time
+share: counted_bytes over what is occupied then in the space';
 
 -- The frames that call each Python frame of a module, up to so many outwards.
 --
--- A row per frame and caller; depth is 1 for the caller that is nearest. at_line is a file and a line
--- such as model.py:112, null for all frames.
-CREATE MACRO _callers(module, at_line, most) AS TABLE
+-- A row per frame and caller; depth is 1 for the caller that is nearest. at_line is a file and a
+-- line such as model.py:112, null for all frames.
+CREATE OR REPLACE MACRO internal.callers(module, at_line, most) AS TABLE
 WITH RECURSIVE walked AS (
     SELECT frames.stack_frame_id, 0 AS depth, frames.parent_frame_id AS caller_id
     FROM stack_frames AS frames
@@ -113,23 +83,7 @@ INNER JOIN stack_frames AS callers
     ON callers.module_id = module AND callers.stack_frame_id = walked.caller_id
 WHERE walked.depth < most;
 
--- Who calls a line of Python, and what the line's buffers count at the peak by each way.
---
--- A row per memory space, stack that ends in the line, and frame of the stack that calls it. Frames
--- of a stack repeat its counted_bytes: sum at depth 1. A line may have several stacks: one for each
--- way and column.
---
--- module: a module_id, such as module('llama-v5e') finds
--- at_line: a file and a line, such as 'model.py:112'; of the path any last part will do
--- in_space: a memory space by name or number, 'hbm' or 0; all if it is left out
--- memory_space: XLA's number of the space; null where the stack has nothing at the peak
--- stack_frame_id: the frame of the line, with which the stack ends, see `stack_frames`
--- depth: 1 for the frame that calls the line, 2 for the one that calls that
--- function: the calling function
--- file: the Python file of the call
--- line: the line of the call
--- counted_bytes: what the buffers of the line and stack add to the space's peak; 0 if nothing
-CREATE MACRO callers_of(module, at_line, in_space := NULL) AS TABLE
+CREATE OR REPLACE MACRO callers_of(module, at_line, in_space := NULL) AS TABLE
 SELECT
     at_peak.memory_space,
     at_peak.space,
@@ -139,7 +93,7 @@ SELECT
     callers.file,
     callers.line,
     COALESCE(at_peak.counted_bytes, 0) AS counted_bytes
-FROM _callers(module, at_line, 1000) AS callers
+FROM internal.callers(module, at_line, 1000) AS callers
 LEFT JOIN (
     SELECT
         taken.memory_space,
@@ -151,3 +105,20 @@ LEFT JOIN (
 ) AS at_peak ON at_peak.stack_frame_id = callers.stack_frame_id
 ORDER BY
     at_peak.memory_space NULLS LAST, counted_bytes DESC, callers.stack_frame_id, callers.depth;
+COMMENT ON MACRO TABLE callers_of IS
+'Who calls a line of Python, and what the line''s buffers count at the peak by each way.
+
+A row per memory space, stack that ends in the line, and frame of the stack that calls it. Frames
+of a stack repeat its counted_bytes: sum at depth 1. A line may have several stacks: one for each
+way and column.
+
+module: a module_id, such as module(''llama-v5e'') finds
+at_line: a file and a line, such as ''model.py:112''; of the path any last part will do
+in_space: a memory space by name or number, ''hbm'' or 0; all if it is left out
+memory_space: XLA''s number of the space; null where the stack has nothing at the peak
+stack_frame_id: the frame of the line, with which the stack ends, see `stack_frames`
+depth: 1 for the frame that calls the line, 2 for the one that calls that
+function: the calling function
+file: the Python file of the call
+line: the line of the call
+counted_bytes: what the buffers of the line and stack add to the space''s peak; 0 if nothing';

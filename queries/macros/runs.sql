@@ -1,30 +1,45 @@
--- The name of a run by its place from the end: run(-1) is the newest, run(-2) the one before.
---
--- Null if there are not so many. The order is that of run_at, of all branches.
---
--- n: -1, -2 and so on
-CREATE MACRO run(n) AS (
-    SELECT ordered.run_id
-    FROM _ordered_runs AS ordered
-    WHERE ordered.place = (SELECT COUNT(*) FROM runs) + 1 + n
+CREATE OR REPLACE MACRO run(n, of_branch := NULL) AS (
+    SELECT placed.run_id
+    FROM (
+        SELECT
+            ordered.run_id,
+            ranks.branch,
+            ROW_NUMBER() OVER (PARTITION BY ranks.branch ORDER BY ordered.place DESC) AS age,
+            FIRST_VALUE(ranks.branch) OVER (ORDER BY ranks.branch_rank, ordered.place DESC)
+                AS default_branch
+        FROM internal.ordered_runs AS ordered
+        INNER JOIN internal.branch_ranks AS ranks ON ranks.run_id = ordered.run_id
+    ) AS placed
+    WHERE placed.age = -n AND placed.branch = COALESCE(of_branch, placed.default_branch)
 );
+COMMENT ON MACRO run IS
+'The name of a run by its place from the end: run(-1) is the newest, run(-2) the one before.
 
--- The module that a name means today: a module_id.
---
--- Of several newest modules of the name, that with the largest peak in memory space 0. Null if
--- there is none.
---
--- named: a workload or its last folders, a module's name, or WORKLOAD/NAME; a whole name goes first
-CREATE MACRO module(named) AS (
+Of the default branch, or of another: run(-1, of_branch := ''fix''). The default branch is main,
+else master, else the runs without a branch, else the branch of the newest run. Null if there are not so
+many runs. The order is that of run_at.
+
+n: -1, -2 and so on
+of_branch: the branch; the default branch if it is left out';
+
+CREATE OR REPLACE MACRO module(named) AS (
     SELECT
         MAX_BY(
-            newest.module_id,
-            (newest.workload || '/' || newest.module_name = named, newest.workload = named,
-            COALESCE(memory.peak_bytes, 0))
+            dumps.module_id,
+            (dumps.workload || '/' || dumps.module_name = named, dumps.workload = named,
+            newest.is_alive, COALESCE(memory.peak_bytes, 0))
         )
-    FROM latest AS newest
+    FROM internal.newest
+    INNER JOIN dumps ON dumps.dump_id = newest.dump_id
     LEFT JOIN module_memory AS memory
-        ON memory.module_id = newest.module_id AND memory.memory_space = 0
-    WHERE ENDS_WITH('/' || newest.workload, '/' || named)
-        OR ENDS_WITH('/' || newest.workload || '/' || newest.module_name, '/' || named)
+        ON memory.module_id = dumps.module_id AND memory.memory_space = 0
+    WHERE ENDS_WITH('/' || dumps.workload, '/' || named)
+        OR ENDS_WITH('/' || dumps.workload || '/' || dumps.module_name, '/' || named)
 );
+COMMENT ON MACRO module IS
+'The module that a name means today: a module_id.
+
+Of several newest modules of the name, that with the largest peak in memory space 0, and one of a
+program that is gone only if no other has the name. Null if there is none.
+
+named: a workload or its last folders, a module''s name, or WORKLOAD/NAME; a whole name goes first';

@@ -2,11 +2,11 @@
 -- What dump $1 was compiled for.
 SELECT
     dumps.platform,
-    _devices.vmem_bytes,
+    devices.vmem_bytes,
     modules.origin
 FROM dumps
 INNER JOIN modules ON modules.module_id = dumps.module_id
-LEFT JOIN _devices ON _devices.device_kind = dumps.device_kind
+LEFT JOIN internal.devices ON devices.device_kind = dumps.device_kind
 WHERE dumps.dump_id = $1;
 
 -- name: allocations
@@ -93,7 +93,7 @@ SELECT
     category,
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS size_bytes,
     COUNT(*) AS buffers
-FROM _module_buffers
+FROM internal.buffers
 WHERE module_id = $1 AND memory_space = $2 AND is_live_at_peak
 GROUP BY category
 ORDER BY size_bytes DESC, category;
@@ -235,7 +235,7 @@ SELECT
     saved.start_time,
     saved.end_time,
     saved.idle_end_time
-FROM _module_saved_for_backward AS saved
+FROM internal.saved_for_backward AS saved
 WHERE saved.module_id = $1 AND saved.memory_space = $2
 ORDER BY saved.residual_id;
 

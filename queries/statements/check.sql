@@ -16,7 +16,7 @@ SELECT
     history.cause,
     dumps.status,
     dumps.oom,
-    _entry_programs.is_entry,
+    entry_programs.is_entry,
     dumps.module_id,
     modules.program_id,
     modules.origin,
@@ -33,11 +33,11 @@ SELECT
     module_memory.padding_bytes
 FROM dumps
 INNER JOIN history ON history.dump_id = dumps.dump_id
-INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
+INNER JOIN internal.entry_programs ON entry_programs.dump_id = dumps.dump_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
 LEFT JOIN module_memory
     ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = $2
-LEFT JOIN _module_metrics AS metrics
+LEFT JOIN internal.metrics AS metrics
     ON metrics.module_id = dumps.module_id
         AND metrics.memory_space = $2
         AND metrics.metric = $3
@@ -53,16 +53,16 @@ SELECT
     history.series_id,
     accepted_changes.dump_id,
     dumps.run_id,
-    _ordered_runs.place,
+    ordered_runs.place,
     accepted_changes.accepted_bytes,
     accepted_changes.reason
 FROM accepted_changes
 INNER JOIN dumps ON dumps.dump_id = accepted_changes.dump_id
 INNER JOIN history ON history.dump_id = accepted_changes.dump_id
-INNER JOIN _ordered_runs ON _ordered_runs.run_id = dumps.run_id
+INNER JOIN internal.ordered_runs ON ordered_runs.run_id = dumps.run_id
 WHERE accepted_changes.memory_space = $2
-    AND _ordered_runs.place <= (SELECT place FROM _ordered_runs WHERE run_id = $1)
-ORDER BY _ordered_runs.place, accepted_changes.accepted_at;
+    AND ordered_runs.place <= (SELECT place FROM internal.ordered_runs WHERE run_id = $1)
+ORDER BY ordered_runs.place, accepted_changes.accepted_at;
 
 -- name: lineages
 -- The branches of run $1's suite: of each the newest run before run $1 that has programs, null if
@@ -72,10 +72,10 @@ WITH ordered AS (
         lineages.run_id,
         lineages.branch,
         lineages.suite,
-        _ordered_runs.place,
+        ordered_runs.place,
         lineages.run_id IN (SELECT run_id FROM dumps) AS has_programs
     FROM lineages
-    INNER JOIN _ordered_runs ON _ordered_runs.run_id = lineages.run_id
+    INNER JOIN internal.ordered_runs ON ordered_runs.run_id = lineages.run_id
 ),
 
 placed AS (
@@ -165,7 +165,7 @@ chain AS (
     INNER JOIN modules
         ON modules.module_id = dumps.module_id
             AND COALESCE(named.grade = modules.grade, TRUE)
-    INNER JOIN _module_metrics AS metrics
+    INNER JOIN internal.metrics AS metrics
         ON metrics.module_id = dumps.module_id
             AND metrics.memory_space = $2
             AND metrics.metric = $3
@@ -217,7 +217,7 @@ SELECT
     held.series_number,
     held.held_dump_id AS dump_id,
     dumps.run_id,
-    _ordered_runs.place,
+    ordered_runs.place,
     dumps.module_id,
     modules.program_id,
     modules.origin,
@@ -231,14 +231,14 @@ SELECT
     held.least_bytes
 FROM held
 INNER JOIN dumps AS named_dumps ON named_dumps.dump_id = held.dump_id
-INNER JOIN _entry_programs AS named_entries ON named_entries.dump_id = held.dump_id
-LEFT JOIN _entry_programs AS held_entries ON held_entries.dump_id = held.held_dump_id
+INNER JOIN internal.entry_programs AS named_entries ON named_entries.dump_id = held.dump_id
+LEFT JOIN internal.entry_programs AS held_entries ON held_entries.dump_id = held.held_dump_id
 LEFT JOIN dumps ON dumps.dump_id = held.held_dump_id
-LEFT JOIN _ordered_runs ON _ordered_runs.run_id = dumps.run_id
+LEFT JOIN internal.ordered_runs ON ordered_runs.run_id = dumps.run_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
 LEFT JOIN module_memory
     ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = $2
-LEFT JOIN _module_metrics AS metrics
+LEFT JOIN internal.metrics AS metrics
     ON metrics.module_id = dumps.module_id
         AND metrics.memory_space = $2
         AND metrics.metric = $3;
@@ -246,7 +246,7 @@ LEFT JOIN _module_metrics AS metrics
 -- name: scoped
 -- The most memory that a kernel of each of the modules $1 takes, on chip or reserved in HBM.
 SELECT module_id, MAX(scoped_bytes) AS scoped_bytes
-FROM _dump_kernels
+FROM internal.kernels
 WHERE module_id IN (SELECT UNNEST(CAST($1 AS BIGINT[])))
 GROUP BY module_id;
 
@@ -277,7 +277,7 @@ SELECT
         SUM(CASE WHEN module_id = $2 THEN counted_at_peak_bytes ELSE -counted_at_peak_bytes END)
         AS BIGINT
     ) AS change_bytes
-FROM _module_buffers
+FROM internal.buffers
 WHERE module_id IN ($1, $2)
     AND memory_space = $3
     AND is_live_at_peak

@@ -3,7 +3,7 @@
 --
 -- peak_live_bytes has no history, and is shown here all the same.
 WITH figures AS (
-    SELECT module_id, memory_space, metric, value_bytes FROM _module_metrics
+    SELECT module_id, memory_space, metric, value_bytes FROM internal.metrics
     UNION ALL
     SELECT module_id, memory_space, 'peak_live_bytes', peak_live_bytes FROM module_memory
 ),
@@ -38,7 +38,7 @@ WITH owned AS (
                 THEN REGEXP_REPLACE(owner, '^.*/([^/]*:\d+)$', '\1')
             ELSE owner
         END AS owner
-    FROM (FROM _OWNERS_AT($1, NULL, NULL) UNION ALL FROM _OWNERS_AT($2, NULL, NULL))
+    FROM (FROM internal.owners_at($1, NULL, NULL) UNION ALL FROM internal.owners_at($2, NULL, NULL))
     WHERE LIST_CONTAINS(CAST($3 AS VARCHAR[]), owned_by)
 ),
 

@@ -10,7 +10,7 @@ WITH findings AS (
         output_shape_index,
         COALESCE(read_later_by, output_instruction) AS instruction,
         paired_by
-    FROM _module_missed_donations
+    FROM internal.missed_donations
     WHERE module_id = $1 AND memory_space = $2
     UNION ALL
     SELECT
@@ -23,7 +23,7 @@ WITH findings AS (
         output_shape_index,
         copy_instruction,
         NULL
-    FROM _module_wasted_donations
+    FROM internal.wasted_donations
     WHERE module_id = $1 AND memory_space = $2
 )
 

@@ -12,18 +12,18 @@ WITH named AS (
         dumps.*,
         runs.run_at,
         runs.run_seq,
-        _branch_ranks.branch,
-        _branch_ranks.suite,
-        _branch_ranks.run_number,
-        _branch_ranks.branch_rank,
+        branch_ranks.branch,
+        branch_ranks.suite,
+        branch_ranks.run_number,
+        branch_ranks.branch_rank,
         history.series_id,
         dumps.workload || '/' || dumps.module_name AS name
     FROM dumps
     INNER JOIN runs ON runs.run_id = dumps.run_id
-    INNER JOIN _branch_ranks ON _branch_ranks.run_id = dumps.run_id
+    INNER JOIN internal.branch_ranks ON branch_ranks.run_id = dumps.run_id
     INNER JOIN history ON history.dump_id = dumps.dump_id
     WHERE dumps.run_id = COALESCE($2, dumps.run_id)
-        AND _branch_ranks.branch = COALESCE($3, _branch_ranks.branch)
+        AND branch_ranks.branch = COALESCE($3, branch_ranks.branch)
         AND (
             CONTAINS(dumps.run_id || '/' || dumps.workload || '/' || dumps.module_name, $1)
             -- A run, and part of a name.

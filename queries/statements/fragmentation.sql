@@ -7,7 +7,7 @@ WITH chosen AS (
         AND workload = COALESCE($2, workload)
         AND (
             run_id = $1
-            OR ($1 IS NULL AND dump_id IN (SELECT _newest.dump_id FROM _newest))
+            OR ($1 IS NULL AND dump_id IN (SELECT newest.dump_id FROM internal.newest))
         )
 )
 
@@ -22,7 +22,7 @@ SELECT
     fragmentation.instruction AS fullest_at,
     fragmentation.live_bound_bytes
 FROM chosen
-INNER JOIN _module_fragmentation AS fragmentation ON fragmentation.module_id = chosen.module_id
+INNER JOIN internal.fragmentation AS fragmentation ON fragmentation.module_id = chosen.module_id
 ORDER BY
     fragmentation.packing_bytes DESC, chosen.workload, chosen.module_name,
     fragmentation.memory_space, chosen.run_id, fragmentation.allocation_index

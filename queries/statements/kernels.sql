@@ -8,7 +8,7 @@ WITH named AS (
         *,
         REGEXP_REPLACE(instruction, '\.[0-9]+$', '') AS kernel,
         REGEXP_EXTRACT(source_file, '[^/]*$') || ':' || source_line AS source
-    FROM _dump_kernels
+    FROM internal.kernels
 )
 
 SELECT
@@ -39,7 +39,7 @@ WHERE
     AND named.dump_id = COALESCE($3, named.dump_id)
     AND (
         COALESCE($1, CAST($3 AS TEXT)) IS NOT NULL
-        OR named.dump_id IN (SELECT _newest.dump_id FROM _newest)
+        OR named.dump_id IN (SELECT newest.dump_id FROM internal.newest)
     )
 GROUP BY
     named.dump_id,

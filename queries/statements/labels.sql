@@ -11,11 +11,11 @@ ORDER BY ARRAY_POSITION($1, run_id), key;
 -- name: of_key
 -- The runs with their label $1, empty without one, in the order of all runs.
 SELECT
-    _ordered_runs.run_id,
+    ordered_runs.run_id,
     COALESCE(run_labels.value, '') AS label
-FROM _ordered_runs
-LEFT JOIN run_labels ON run_labels.run_id = _ordered_runs.run_id AND run_labels.key = $1
-ORDER BY _ordered_runs.place;
+FROM internal.ordered_runs
+LEFT JOIN run_labels ON run_labels.run_id = ordered_runs.run_id AND run_labels.key = $1
+ORDER BY ordered_runs.place;
 
 -- name: branches
 -- How many runs have the label branch, and how many do not.

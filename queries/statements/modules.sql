@@ -13,13 +13,13 @@ SELECT
     COALESCE(dumps.device_kind, dumps.target) AS device,
     dumps.compiler,
     dumps.occurrence,
-    _entry_programs.is_entry,
+    entry_programs.is_entry,
     peaks.headroom_bytes
 FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id
-INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
+INNER JOIN internal.entry_programs ON entry_programs.dump_id = dumps.dump_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
-LEFT JOIN _dump_peaks AS peaks ON peaks.dump_id = dumps.dump_id AND peaks.memory_space = 0
+LEFT JOIN internal.peaks AS peaks ON peaks.dump_id = dumps.dump_id AND peaks.memory_space = 0
 WHERE dumps.run_id = COALESCE($1, dumps.run_id)
     AND dumps.workload = COALESCE($2, dumps.workload)
 ORDER BY

@@ -59,7 +59,7 @@ FROM (
         size_bytes,
         padding_bytes,
         ROW_NUMBER() OVER (ORDER BY size_bytes DESC, value_id) AS rank
-    FROM _module_buffers
+    FROM internal.buffers
     WHERE module_id = $1 AND memory_space = 0 AND is_live_at_peak
 ) AS ranked
 WHERE padding_bytes > 0

@@ -3,7 +3,7 @@
 -- Python frames and who calls each; $8 and $9 are the user's own roles: patterns of LIKE and the
 -- role that each gives. Unless $10, the scopes of repeated layers are one: net/block_{0..11} ×12.
 WITH there AS (
-    SELECT * FROM _OWNERS_AT($1, $2, $3) WHERE owned_by = $4
+    SELECT * FROM internal.owners_at($1, $2, $3) WHERE owned_by = $4
 ),
 
 stacks AS (
@@ -118,7 +118,7 @@ SELECT
         "function" || ' at ' || REGEXP_EXTRACT(file, '[^/]*$') || ':' || line, ', '
         ORDER BY depth
     ) AS called_by
-FROM _CALLERS($1, NULL, $2)
+FROM internal.callers($1, NULL, $2)
 GROUP BY stack_frame_id
 HAVING called_by IS NOT NULL
 ORDER BY stack_frame_id;

@@ -6,15 +6,15 @@ WITH chosen AS MATERIALIZED (
     WHERE run_id = $1
     UNION ALL
     SELECT dump_id
-    FROM _newest
+    FROM internal.newest
     WHERE $1 IS NULL
 ),
 
 found AS MATERIALIZED (
-    SELECT _peaks.*
+    SELECT peaks.*
     FROM chosen
-    INNER JOIN _peaks ON _peaks.dump_id = chosen.dump_id
-    WHERE _peaks.workload = COALESCE($2, _peaks.workload)
+    INNER JOIN internal.peaks ON peaks.dump_id = chosen.dump_id
+    WHERE peaks.workload = COALESCE($2, peaks.workload)
 ),
 
 -- Only the instructions of these peaks: joining all of a year's costs as much as all the rest.

@@ -72,7 +72,7 @@ SELECT
     buffers.role,
     buffers.origin_rule,
     COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
-FROM _module_buffers AS buffers
+FROM internal.buffers AS buffers
 INNER JOIN placed ON placed.allocation_index = buffers.allocation_index
 WHERE buffers.module_id = $1 AND buffers.memory_space = $2
 ORDER BY address, buffers.size_bytes DESC, buffers.value_id;
@@ -246,25 +246,25 @@ SELECT
     dumps.topology,
     dumps.oom,
     modules.origin,
-    _peaks.peak_bytes,
-    _peaks.peak_time,
-    _peaks.schedule_length,
+    peaks.peak_bytes,
+    peaks.peak_time,
+    peaks.schedule_length,
     instructions.instruction AS peak_instruction,
-    _peaks.headroom_bytes,
-    _peaks.argument_bytes,
-    _peaks.output_bytes,
-    _peaks.alias_bytes,
-    _peaks.constant_bytes,
-    _peaks.temp_bytes,
-    _peaks.packing_bytes,
-    _peaks.padding_bytes
+    peaks.headroom_bytes,
+    peaks.argument_bytes,
+    peaks.output_bytes,
+    peaks.alias_bytes,
+    peaks.constant_bytes,
+    peaks.temp_bytes,
+    peaks.packing_bytes,
+    peaks.padding_bytes
 FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
-LEFT JOIN _peaks ON _peaks.dump_id = dumps.dump_id AND _peaks.memory_space = $2
+LEFT JOIN internal.peaks ON peaks.dump_id = dumps.dump_id AND peaks.memory_space = $2
 LEFT JOIN instructions
-    ON instructions.module_id = _peaks.module_id
-        AND instructions.instruction_id = _peaks.peak_instruction_id
+    ON instructions.module_id = peaks.module_id
+        AND instructions.instruction_id = peaks.peak_instruction_id
 WHERE dumps.dump_id = $1;
 
 -- name: padded
@@ -281,7 +281,7 @@ SELECT
     MIN(op_name) AS op_name,
     MIN(instruction) AS first_instruction,
     (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
-FROM _module_padding
+FROM internal.padding
 WHERE module_id = $1 AND memory_space = $2
 GROUP BY
     padding_bytes, is_live_at_peak, times_logical, size_bytes, shape, source_file, source_line

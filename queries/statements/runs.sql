@@ -56,9 +56,9 @@ SELECT host FROM run_parts WHERE run_id = $1;
 -- The branches of all runs, the one with the newest run first.
 SELECT lineages.branch
 FROM lineages
-INNER JOIN _ordered_runs ON _ordered_runs.run_id = lineages.run_id
+INNER JOIN internal.ordered_runs ON ordered_runs.run_id = lineages.run_id
 GROUP BY lineages.branch
-ORDER BY MAX(_ordered_runs.place) DESC;
+ORDER BY MAX(ordered_runs.place) DESC;
 
 -- name: of_branch
 -- The runs of branch $1 in their order, with the suite of each.
@@ -68,6 +68,6 @@ SELECT
     lineages.suite
 FROM lineages
 INNER JOIN runs ON runs.run_id = lineages.run_id
-INNER JOIN _ordered_runs ON _ordered_runs.run_id = lineages.run_id
+INNER JOIN internal.ordered_runs ON ordered_runs.run_id = lineages.run_id
 WHERE lineages.branch = $1
-ORDER BY _ordered_runs.place;
+ORDER BY ordered_runs.place;

@@ -22,7 +22,7 @@ grouped AS (
         ) AS read_by,
         CAST(SUM(CASE WHEN is_live_at_peak THEN size_bytes ELSE 0 END) AS BIGINT)
             AS at_peak_bytes
-    FROM _module_saved_for_backward
+    FROM internal.saved_for_backward
     WHERE module_id = $1 AND memory_space = $2
     GROUP BY ALL
 )
@@ -48,6 +48,6 @@ SELECT
     op_name,
     instruction,
     (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
-FROM _module_saved_for_backward
+FROM internal.saved_for_backward
 WHERE module_id = $1 AND memory_space = $2
 ORDER BY size_bytes DESC, residual_id;

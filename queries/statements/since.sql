@@ -9,6 +9,6 @@ SELECT
             AND accepted_changes.memory_space = $2
             AND accepted_changes.metric = $3
     ) AS is_accepted
-FROM _dump_trends AS trends
+FROM internal.trends AS trends
 WHERE trends.series_id = $1 AND trends.memory_space = $2 AND trends.metric = $3
 ORDER BY trends.run_number

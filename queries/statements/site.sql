@@ -17,17 +17,17 @@ WITH chain AS (
 
 newest AS (
     SELECT
-        _newest.series_id,
-        _newest.dump_id,
-        _newest.branch,
-        _newest.suite,
-        _newest.branch_rank,
-        _newest.runs_since,
+        newest.series_id,
+        newest.dump_id,
+        newest.branch,
+        newest.suite,
+        newest.branch_rank,
+        newest.runs_since,
         chain.chain_index,
         chain.module_id,
         chain.run_id
-    FROM _newest
-    INNER JOIN chain ON chain.dump_id = _newest.dump_id
+    FROM internal.newest
+    INNER JOIN chain ON chain.dump_id = newest.dump_id
 ),
 
 -- An unreadable dump does not end the time of a module.
@@ -109,7 +109,8 @@ INNER JOIN chain AS shown
 INNER JOIN trails ON trails.series_id = newest.series_id
 INNER JOIN modules ON modules.module_id = shown.module_id
 INNER JOIN runs ON runs.run_id = shown.run_id
-INNER JOIN _entry_programs ON _entry_programs.dump_id = newest.dump_id AND _entry_programs.is_entry
+INNER JOIN internal.entry_programs
+    ON entry_programs.dump_id = newest.dump_id AND entry_programs.is_entry
 LEFT JOIN messages ON messages.dump_id = shown.dump_id
 LEFT JOIN labels ON labels.run_id = shown.run_id
 LEFT JOIN module_memory

@@ -48,7 +48,7 @@ FROM (
         -- The innermost frame: that of `buffers` is the user's.
         instructions.stack_frame_id,
         CAST(SUM(buffers.counted_at_peak_bytes) AS BIGINT) AS counted_bytes
-    FROM _module_buffers AS buffers
+    FROM internal.buffers AS buffers
     LEFT JOIN "values"
         ON "values".module_id = buffers.module_id
             AND "values".value_id = buffers.value_id

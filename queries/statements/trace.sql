@@ -31,7 +31,7 @@ SELECT
     buffers.last_use_time,
     COALESCE(readers.readers, 0) AS readers,
     COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
-FROM _module_buffers AS buffers
+FROM internal.buffers AS buffers
 LEFT JOIN readers ON readers.value_id = buffers.value_id
 -- Without a schedule there are no times.
 WHERE buffers.module_id = $1 AND buffers.taken_to IS NOT NULL

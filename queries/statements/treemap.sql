@@ -17,7 +17,7 @@ SELECT
     buffers.instruction
     || CASE WHEN buffers.shape_index = '{}' THEN '' ELSE buffers.shape_index END AS value,
     COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
-FROM _module_buffers AS buffers
+FROM internal.buffers AS buffers
 LEFT JOIN stack_frames
     ON stack_frames.module_id = buffers.module_id
         AND stack_frames.stack_frame_id = buffers.stack_frame_id

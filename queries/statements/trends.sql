@@ -8,7 +8,7 @@ WITH named AS (
 )
 
 SELECT trends.*
-FROM _dump_trends AS trends
+FROM internal.trends AS trends
 INNER JOIN named ON named.series_id = trends.series_id
 WHERE trends.branch = $1
     AND trends.memory_space = $2

@@ -28,7 +28,7 @@ def advise(db, *arguments):
 def peak(db, run, figure="peak_bytes"):
     ((found,),) = rows(
         db,
-        f"SELECT {figure} FROM peaks WHERE workload = '{LLAMA}' AND run_id = '{run}' "
+        f"SELECT {figure} FROM peaks_by_space WHERE workload = '{LLAMA}' AND run_id = '{run}' "
         "AND memory_space = 0",
     )
     return found

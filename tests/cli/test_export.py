@@ -139,7 +139,7 @@ def test_a_file_is_replaced_its_rows_are_counted_and_times_are_utc(history, tmp_
 def test_no_rows_are_a_whole_file(history, tmp_path):
     for ending in ENDINGS:
         assert export(history, "trends", tmp_path / f"none.{ending}", "--where", "FALSE") == []
-    assert (tmp_path / "none.csv").read_text().startswith("run_id,run_at,run_number,branch,")
+    assert (tmp_path / "none.csv").read_text().startswith("run_id,run_at,branch,suite,")
     assert json.loads((tmp_path / "none.json").read_text()) == []
 
 
@@ -169,7 +169,7 @@ def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
         "_change_pct": "change_pct",
         "_best": "best_bytes",
     }
-    keys = ["run_id", "series_id", "memory_space"]
+    keys = ["run_id", "series_id"]
     by_key = {(*(row[key] for key in keys), row["metric"]): row for row in long}
     assert len(wide) == len(long) / len(TOLD_METRICS)
     for row in wide:
@@ -180,7 +180,7 @@ def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
     both = [name for name in long[0] if name != "metric" and name not in endings.values()]
     of_metrics = [f"{metric}{ending}" for metric in METRICS for ending in endings]
     assert list(wide[0]) == [*both, *of_metrics]
-    where = "peak_bytes > 2 * peak_bytes_previous AND memory_space = 0"
+    where = "peak_bytes > 2 * peak_bytes_previous"
     found = export(history, "trends", tmp_path / "wide.json", "--wide", "--where", where)
     assert [(row["run_id"], row["workload"]) for row in found] == [
         ("2026-10-05", "llama-cpu"),
@@ -198,7 +198,7 @@ def test_a_metric_by_program_is_read_with_its_types(history, tmp_path):
     expected = rows(
         history,
         """SELECT run_at, ANY_VALUE(run_id), * FROM (PIVOT (
-            SELECT run_at, run_id, workload, peak_bytes FROM peaks
+            SELECT run_at, run_id, workload, peak_bytes FROM peaks_by_space AS peaks
             WHERE memory_space = 0 AND run_id <> '2026-10-07')
         ON workload USING MAX(peak_bytes)) GROUP BY ALL ORDER BY run_at""",
     )
@@ -219,11 +219,11 @@ def test_a_metric_by_program_is_read_with_its_types(history, tmp_path):
 
 def test_rows_for_which_all_conditions_hold(history, tmp_path):
     file = tmp_path / "rows.json"
-    found = export(history, "trends", file, "--where", "content_changed AND memory_space = 0")
+    found = export(history, "trends", file, "--where", "content_changed")
     assert len(found) == 14 * len(TOLD_METRICS)
     found = export(
         history,
-        "trends",
+        "trends_by_space",
         file,
         *("--where", "metric = 'peak_bytes' AND (oom OR memory_space = 0)"),
         *("--since", "2026-10-09"),

@@ -64,7 +64,7 @@ def test_trends_close_the_gap(own):
     prune(own, "2026-10-01", "2026-10-05", "2026-10-07", "2026-10-10")
     (row,) = rows(
         own,
-        "SELECT previous_run_id, missed_runs, content_changed FROM trends "
+        "SELECT previous_run_id, missed_runs, content_changed FROM trends_by_space AS trends "
         "WHERE run_id = '2026-10-08' AND workload = 'decode-v5e' AND memory_space = 0 "
         "AND metric = 'peak_bytes'",
     )

@@ -115,7 +115,7 @@ def test_numbers_are_whole(filled):
     lines = plain(shown).splitlines()
     found = rows(
         filled,
-        "SELECT peak_bytes, total_bytes, headroom_bytes FROM peaks "
+        "SELECT peak_bytes, total_bytes, headroom_bytes FROM peaks_by_space AS peaks "
         "ORDER BY memory_space, peak_bytes DESC NULLS LAST, run_at, workload, module_name",
     )
     assert len(lines) == len(found) + 1
@@ -147,7 +147,7 @@ def test_a_shape_is_whole_and_what_has_no_room_is_a_flag_away(filled):
     shown, said = on_terminal("buffers", "llama-v5e", "--db", filled)
     found = rows(
         filled,
-        "SELECT REGEXP_REPLACE(shape, '\\{.*', '') FROM peak_buffers "
+        "SELECT REGEXP_REPLACE(shape, '\\{.*', '') FROM peak_buffers_by_space AS peak_buffers "
         "WHERE workload = 'llama-v5e' AND memory_space = 0 AND rank <= 20 ORDER BY rank",
     )
     lines = plain(shown).splitlines()

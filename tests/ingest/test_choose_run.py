@@ -52,7 +52,7 @@ def peaks(db):
     """The peak of llama-cpu in each run."""
     return rows(
         db,
-        "SELECT run_id, peak_bytes FROM peaks INNER JOIN runs USING (run_id) "
+        "SELECT run_id, peak_bytes FROM peaks_by_space AS peaks INNER JOIN runs USING (run_id) "
         "WHERE memory_space = 0 AND workload = 'llama-cpu' ORDER BY run_seq",
     )
 

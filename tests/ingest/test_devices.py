@@ -80,7 +80,7 @@ def test_headroom_is_what_the_reserved_memory_leaves(filled):
         filled,
         "SELECT workload, memory_space, oom, headroom_bytes, "
         "device_memory_bytes - (total_bytes - thread_local_bytes) "
-        "FROM peaks INNER JOIN dumps USING (dump_id, workload, oom) "
+        "FROM peaks_by_space AS peaks INNER JOIN dumps USING (dump_id, workload, oom) "
         "WHERE peaks.run_id = 'tpu' ORDER BY ALL",
     )
     assert len(found) > 6

@@ -253,7 +253,9 @@ def test_a_program_from_the_question_to_the_answer(program, monkeypatch):
         series = warehouse.sql("SELECT COUNT(*) AS n FROM history GROUP BY series_id").arrow()
         assert set(series["n"].to_pylist()) == {1}
         # What counts is what the warehouse counts.
-        peaks = warehouse.sql("SELECT run_id, headroom_bytes FROM peaks WHERE memory_space = 0")
+        peaks = warehouse.sql(
+            "SELECT run_id, headroom_bytes FROM peaks_by_space AS peaks WHERE memory_space = 0"
+        )
         headroom = {row["run_id"]: row["headroom_bytes"] for row in peaks.arrow().to_pylist()}
         assert headroom == {row["run"]: row["headroom_bytes"] for row in again}
         # No size is what the program's name means, or what the newest night holds.

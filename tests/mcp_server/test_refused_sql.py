@@ -76,10 +76,8 @@ CONFINED = [
 CONFINE = """
 import sys
 from memhouse.mcp_server.ask_sql import confined
-from memhouse.queries.catalogue import use_views
 from memhouse.schema.stores import open_store
 store = open_store(sys.argv[1], read_only=True)
-use_views(store, read_only=True)
 connection = confined(store)
 print(connection.execute("SELECT COUNT(*) FROM peaks").fetchone()[0])
 for query in sys.argv[2:]:

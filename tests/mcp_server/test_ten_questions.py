@@ -119,7 +119,7 @@ def saved(asked, known):
 
 def over_time(asked, known):
     query = """SELECT start_time // 100 * 100 AS time, MAX(occupied_bytes) AS occupied_bytes
-        FROM timeline
+        FROM timeline_by_space AS timeline
         WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0 GROUP BY 1 ORDER BY 1"""
     rows = asked.ask("sql", query=query).rows("result")
     timeline = known.timeline("llama-v5e").arrow()["occupied_bytes"].to_pylist()

@@ -354,7 +354,7 @@ def test_what_could_be_read_is_kept(night):
 
 def test_windows_line_ends_change_no_figure(night, filled):
     query = """SELECT module_name, memory_space, space_name, total_bytes, peak_bytes, peak_time,
-        padding_bytes, peak_instruction FROM peaks {} ORDER BY ALL"""
+        padding_bytes, peak_instruction FROM peaks_by_space AS peaks {} ORDER BY ALL"""
     found = rows(night.db, query.format("WHERE starts_with(workload, 'windows')"))
     assert len(found) >= 5
     assert set(found) <= set(rows(filled, query.format("")))

@@ -53,10 +53,10 @@ def asked(history):
     """The queries, and today's answers."""
     with reading(history) as store:
         relations = store.connection.sql(
-            """SELECT table_name FROM duckdb_tables() UNION ALL
-            SELECT view_name FROM duckdb_views() WHERE NOT internal"""
+            """SELECT schema_name, table_name FROM duckdb_tables() UNION ALL
+            SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"""
         ).fetchall()
-    queries = {name: f'FROM "{name}"' for (name,) in relations}
+    queries = {f"{schema}.{name}": f'FROM {schema}."{name}"' for schema, name in relations}
     written = re.findall(r"^-- (\w+): ([^\n]+)\n(.+?);$", EXAMPLES.read_text(), re.M | re.S)
     queries |= {f"{name}: {title}": query for name, title, query in written}
     return queries, ask(history, queries)

@@ -36,7 +36,7 @@ def diffs(nightly):
 @pytest.fixture(scope="module")
 def peaks(nightly):
     """The figures by night, workload and memory space."""
-    found = nightly.sql("SELECT * FROM peaks").table.to_pylist()
+    found = nightly.sql("SELECT * FROM peaks_by_space").table.to_pylist()
     return {(row["run_id"], row["workload"], row["memory_space"]): row for row in found}
 
 

@@ -118,7 +118,7 @@ def test_what_is_missed_is_what_jax_pairs(db, said):
 
 def test_donating_saves_no_more_than_the_bound(db, said):
     for platform, programs in said.items():
-        peaks = by_program(db, platform, "peak_bytes", "peaks")
+        peaks = by_program(db, platform, "peak_bytes", "peaks_by_space")
         bounds, unread = (
             {
                 plain(name): sum(size for (size,) in found)
@@ -187,7 +187,7 @@ def test_every_donor_of_the_header_is_unused_or_shared(history):
         "FROM modules WHERE buffer_donor IS NOT NULL",
     )
     assert modules > 3
-    unused = rows(history, "SELECT COUNT(*) FROM _module_wasted_donations WHERE why = 'unused'")
+    unused = rows(history, "SELECT COUNT(*) FROM internal.wasted_donations WHERE why = 'unused'")
     assert unused == [(donors,)]
 
 

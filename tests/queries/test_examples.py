@@ -21,6 +21,7 @@ SILENT = {
     "Growth that was accepted",
     "The largest where memory ran out",
     "The hosts that have other programs than most",
+    "The programs that are gone, and since when",
 }
 THERE = {*metadata.tables, *public_views(), *public_macros()} - INTERNAL
 

@@ -86,7 +86,7 @@ def test_the_counter_is_the_timeline(store, spaces):
     for space, length, root, _ in spaces:
         expected = [0] * length
         for row in store.rows(
-            "SELECT start_time, end_time, occupied_bytes FROM timeline"
+            "SELECT start_time, end_time, occupied_bytes FROM timeline_by_space AS timeline"
             " WHERE module_id = $1 AND memory_space = $2",
             [space["module_id"], space["memory_space"]],
         ).to_pylist():

@@ -77,7 +77,8 @@ def test_no_join_crashes_or_repeats_rows(made, request):
 
 def columns(ask):
     """The columns of each public table and view."""
-    query = "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal"
+    query = """SELECT table_name, column_name FROM duckdb_columns()
+        WHERE schema_name = 'main' AND NOT internal"""
     found: dict[str, list[str]] = {}
     for relation, column in sorted(ask(query).fetchall()):
         if relation in keys() and column[0] != "_":

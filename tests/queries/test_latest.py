@@ -13,7 +13,7 @@ TODAY = "SELECT workload, run_id, runs_since FROM latest ORDER BY 1"
 
 def test_what_a_workload_owns_today_adds_up_to_its_peak(hosts):
     """With a run of a pull request between, which has another llama-v5e."""
-    of_llama = "workload = 'llama-v5e' AND memory_space = 0"
+    of_llama = "workload = 'llama-v5e'"
     peak = f"SELECT peak_bytes FROM peaks WHERE run_id = 'main-3' AND {of_llama}"
     owned = f"SELECT SUM(counted_bytes)::BIGINT FROM peak_buffers WHERE is_latest AND {of_llama}"
     assert rows(hosts, peak) == rows(hosts, owned)
@@ -66,5 +66,6 @@ def test_a_name_means_the_newest_of_the_default_branch_and_is_told_if_it_is_gone
         assert found == [*((name, "") for name in SERIES), ("serve-cpu", "pull/8")]
         warehouse.prune([*NIGHTS[7:], "pr"])
         found = [tuple(row.values()) for row in warehouse.sql(TODAY).table.to_pylist()]
-    gone = {"llama-cpu": ("2026-10-06", 1)}
-    assert found == [(name, *gone.get(name, ("2026-10-07", 0))) for name in SERIES]
+        gone = warehouse.sql("SELECT workload, last_run_id FROM series WHERE NOT is_alive").table
+    assert gone.to_pylist() == [{"workload": "llama-cpu", "last_run_id": "2026-10-06"}]
+    assert found == [(name, "2026-10-07", 0) for name in SERIES if name != "llama-cpu"]

@@ -16,16 +16,16 @@ from ..support.made_runs import make_run
 
 FAN_OUTS = [
     """SELECT peaks.workload, SUM(peak_bytes) FROM peaks JOIN peak_buffers USING (dump_id)
-    WHERE peaks.memory_space = 0 AND peaks.is_latest GROUP BY 1""",
+    WHERE peaks.is_latest GROUP BY 1""",
     "SELECT SUM(peak_bytes) FROM peaks JOIN run_labels USING (run_id)",
     "SELECT SUM(total_bytes) FROM module_memory JOIN dumps USING (module_id)",
-    "SELECT SUM(a.peak_bytes) FROM peaks AS a JOIN peaks AS b USING (workload, memory_space)",
+    "SELECT SUM(a.peak_bytes) FROM peaks AS a JOIN peaks AS b USING (workload)",
     """SELECT run_id, SUM(peak_bytes) OVER (PARTITION BY run_id) FROM peaks
     JOIN peak_buffers AS b USING (dump_id, run_id)""",
 ]
 FINE = [
     "SELECT SUM(counted_bytes) FROM peak_buffers NATURAL JOIN dumps",
-    "SELECT SUM(counted_bytes) FROM peak_buffers JOIN peaks USING (dump_id, memory_space)",
+    "SELECT SUM(counted_bytes) FROM peak_buffers JOIN peaks USING (dump_id)",
     "SELECT SUM(peak_bytes) FROM peaks AS p JOIN run_labels AS l"
     " ON p.run_id = l.run_id AND 'jax' = l.key",
     "SELECT SUM(peak_bytes) FILTER (key = 'jax') FROM peaks JOIN run_labels USING (run_id)",
@@ -35,9 +35,9 @@ FINE = [
     """SELECT SUM(change_bytes) FROM causes JOIN history USING (dump_id)
     JOIN gone ON history.previous_dump_id = gone.last_dump_id""",
     """WITH largest AS (SELECT dump_id, MAX(counted_bytes) AS most FROM peak_buffers GROUP BY 1)
-    SELECT SUM(peak_bytes) FROM peaks JOIN largest USING (dump_id) WHERE memory_space = 0""",
+    SELECT SUM(peak_bytes) FROM peaks JOIN largest USING (dump_id)""",
     """SELECT SUM(a.peak_bytes - b.peak_bytes) FROM peaks AS a JOIN peaks AS b
-    USING (workload, module_name, platform, occurrence, memory_space)
+    USING (workload, module_name, platform, occurrence)
     WHERE a.run_id = '2026-10-02' AND b.run_id = '2026-10-01'""",
 ]
 MIXED = [
@@ -48,7 +48,7 @@ MIXED = [
 ]
 OF_ONE_BRANCH = [
     "SELECT branch, MAX(value_bytes) FROM trends GROUP BY branch",
-    "SELECT MAX(peak_bytes) FROM peaks JOIN lineages USING (run_id) WHERE branch = 'main'",
+    "SELECT MAX(peak_bytes) FROM peaks WHERE branch = 'main'",
     """SELECT MAX(peak_bytes) FROM peaks
     WHERE run_id IN (SELECT run_id FROM run_labels WHERE key = 'branch' AND value = 'main')""",
     "SELECT MAX(peak_bytes) FROM peaks WHERE run_id IN (SELECT run_id FROM runs LIMIT 1)",

@@ -92,7 +92,8 @@ def flame(report):
 def test_the_headline_has_the_figures_of_peaks(store, report):
     found = find_module(store, *LLAMA)
     (row,) = store.rows(
-        "SELECT * FROM peaks WHERE dump_id = ? AND memory_space = 0", [found.dump_id]
+        "SELECT * FROM peaks_by_space AS peaks WHERE dump_id = ? AND memory_space = 0",
+        [found.dump_id],
     ).to_pylist()
     told = facts(report(LLAMA))
     parts = ("argument", "output", "temp", "constant", "packing", "padding")
@@ -252,9 +253,9 @@ def test_the_buffers_of_every_module_add_up_to_its_peak(store):
     spaces = store.rows(
         """SELECT module_memory.module_id, module_memory.memory_space, module_memory.peak_bytes,
             module_memory.total_bytes - module_memory.thread_local_bytes AS allocated_bytes,
-            COUNT("_buffers".module_id) AS buffers
+            COUNT(buffer_extents.module_id) AS buffers
         FROM module_memory
-        LEFT JOIN _buffers USING (module_id, memory_space)
+        LEFT JOIN internal.buffer_extents USING (module_id, memory_space)
         GROUP BY ALL"""
     ).to_pylist()
     assert any(space["buffers"] > 100 for space in spaces)

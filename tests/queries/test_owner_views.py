@@ -7,62 +7,30 @@ from memhouse.schema.metrics import METRICS
 
 from ..support.warehouse import reading, rows
 
-OWNERS = ("memory_by_op", "memory_by_source", "memory_by_dtype", "memory_by_role")
 # Each finds what is wrong in a warehouse: rows that there must not be, by the law.
 LAWS = {
-    f"what {view} owns adds up to the peak": f"""
-        SELECT module_id, memory_space, peak_bytes, SUM(counted_bytes), SUM(share)
-        FROM module_memory LEFT JOIN _module_{view} AS owners USING (module_id, memory_space)
+    "the owners of each kind add up to the peak": """
+        WITH kinds AS (SELECT DISTINCT kind FROM internal.owners)
+        SELECT module_id, memory_space, kind, peak_bytes, SUM(counted_bytes), SUM(share)
+        FROM module_memory CROSS JOIN kinds
+        LEFT JOIN internal.owners USING (module_id, memory_space, kind)
         WHERE peak_bytes > 0 GROUP BY ALL
-        HAVING COALESCE(SUM(counted_bytes), 0) <> peak_bytes OR ABS(SUM(share) - 1) > 1e-6"""
-    for view in OWNERS
-} | {
-    "scopes add up to the peak at every depth": """
-        SELECT module_id, memory_space, depth
-        FROM module_memory LEFT JOIN _module_memory_by_scope USING (module_id, memory_space)
-        WHERE peak_bytes > 0 GROUP BY module_id, memory_space, depth, peak_bytes
         HAVING COALESCE(SUM(counted_bytes), 0) <> peak_bytes OR ABS(SUM(share) - 1) > 1e-6""",
-    "a scope is what the rows of the next depth under it add up to": """
-        WITH over AS (
-            SELECT
-                module_id, memory_space, pass, depth, scope,
-                SUM(counted_bytes) AS counted_bytes, SUM(buffers) AS buffers
-            FROM _module_memory_by_scope GROUP BY ALL
-        ),
-        under AS (
-            SELECT
-                module_id,
-                memory_space,
-                pass,
-                depth - 1 AS depth,
-                CASE
-                    WHEN step = '' THEN scope
-                    WHEN depth = 1 THEN ''
-                    ELSE REGEXP_REPLACE(scope, '/[^/]*$', '')
-                END AS scope,
-                SUM(counted_bytes) AS counted_bytes,
-                SUM(buffers) AS buffers
-            FROM _module_memory_by_scope AS memory_by_scope WHERE depth > 0 GROUP BY ALL
-        )
-        SELECT * FROM under LEFT JOIN over
-            ON over.module_id = under.module_id AND over.memory_space = under.memory_space
-            AND over.pass IS NOT DISTINCT FROM under.pass
-            AND over.depth = under.depth AND over.scope = under.scope
-        WHERE over.counted_bytes IS DISTINCT FROM under.counted_bytes
-            OR over.buffers IS DISTINCT FROM under.buffers""",
-    "each program has each depth up to the deepest scope": """
-        SELECT module_id, memory_space, COUNT(DISTINCT depth) FROM _module_memory_by_scope
-        GROUP BY ALL HAVING COUNT(DISTINCT depth) <> 1 + (SELECT
-            MAX(LENGTH(REGEXP_REPLACE(scope, '[^/]', '', 'g'))) + 1 FROM scopes WHERE scope <> '')
-        """,
+    "owners_of has the same owners": """
+        WITH llama AS (SELECT MODULE('llama-v5e') AS module_id)
+        (SELECT memory_space, owner, is_guess, buffers, counted_bytes
+            FROM OWNERS_OF(MODULE('llama-v5e'), 'source'))
+        EXCEPT ALL
+        (SELECT memory_space, owner, is_guess, buffers, counted_bytes
+            FROM internal.owners SEMI JOIN llama USING (module_id) WHERE kind = 'source')""",
     "waste is what the fullest moment leaves": """
-        SELECT * FROM _module_fragmentation AS fragmentation
+        SELECT * FROM internal.fragmentation AS fragmentation
         WHERE live_bound_bytes NOT BETWEEN 0 AND size_bytes
             OR packing_bytes <> size_bytes - live_bound_bytes
             OR ABS(wasted - packing_bytes / size_bytes) > 1e-6""",
     "waste of a space's only temp is the module's fragmentation": """
         SELECT module_id, memory_space
-        FROM _module_fragmentation AS fragmentation
+        FROM internal.fragmentation AS fragmentation
         INNER JOIN module_memory USING (module_id, memory_space)
         GROUP BY module_id, memory_space, fragmentation_bytes
         HAVING COUNT(*) = 1 AND SUM(fragmentation.packing_bytes) <> fragmentation_bytes""",
@@ -70,25 +38,25 @@ LAWS = {
         (
             SELECT module_id, value_id, size_bytes - logical_bytes FROM "values"
             WHERE size_bytes > logical_bytes
-        ) EXCEPT ALL (SELECT module_id, value_id, padding_bytes FROM _module_padding AS padding)""",
+        ) EXCEPT ALL (SELECT module_id, value_id, padding_bytes FROM internal.padding)""",
     "nothing else is": """
-        SELECT * FROM _module_padding AS padding
+        SELECT * FROM internal.padding
         WHERE padding_bytes <> size_bytes - logical_bytes OR padding_bytes <= 0""",
     "arguments, outputs and constants take their memory throughout": """
-        SELECT * FROM _module_padding AS padding
-        INNER JOIN _buffers USING (module_id, memory_space, value_id)
+        SELECT * FROM internal.padding
+        INNER JOIN internal.buffer_extents USING (module_id, memory_space, value_id)
         INNER JOIN modules USING (module_id)
         INNER JOIN live_ranges USING (module_id, value_id)
         WHERE category <> 'temp' AND NOT padding.is_live_at_peak
             AND (padding.opcode IN ('parameter', 'constant')
                 OR live_ranges.end_time = schedule_length)""",
     "an argument and an output that could be donated pair once": """
-        SELECT module_id FROM _module_missed_donations AS missed_donations GROUP BY module_id
+        SELECT module_id FROM internal.missed_donations AS missed_donations GROUP BY module_id
         HAVING COUNT(*) <> COUNT(DISTINCT output_allocation_index)
             OR COUNT(*) <> COUNT(DISTINCT (parameter_number, parameter_shape_index))""",
     # An output's allocation also holds other values before it: only the output lives out.
     "the output that is named is one": """
-        SELECT parameter_number, output_instruction FROM _module_missed_donations AS missed
+        SELECT parameter_number, output_instruction FROM internal.missed_donations AS missed
         WHERE output_instruction IS NOT NULL AND NOT EXISTS (SELECT 1 FROM instructions
             INNER JOIN "values" USING (module_id, instruction_id)
             INNER JOIN live_ranges USING (module_id, value_id)
@@ -96,7 +64,7 @@ LAWS = {
             WHERE instructions.module_id = missed.module_id AND instruction = output_instruction
                 AND allocation_index = output_allocation_index AND end_time = schedule_length)""",
     "a metric is a column of module_memory": " UNION ALL ".join(
-        f"""(SELECT module_id, memory_space, value_bytes FROM _module_metrics
+        f"""(SELECT module_id, memory_space, value_bytes FROM internal.metrics
             WHERE metric = '{metric}'
             EXCEPT ALL SELECT module_id, memory_space, {metric} FROM module_memory)"""
         for metric in METRICS
@@ -110,8 +78,9 @@ def test_the_laws_of_ownership_hold(name, request):
     with reading(request.getfixturevalue(name)) as store:
         broken = {law: store.rows(query).to_pylist()[:3] for law, query in LAWS.items()}
         there = store.connection.sql(
-            "SELECT (SELECT COUNT(*) FROM memory_by_scope WHERE depth > 0) > 50, "
-            "(SELECT COUNT(*) FROM fragmentation) > 10, (SELECT COUNT(*) FROM padding) > 10, "
+            "SELECT (SELECT COUNT(*) FROM owners WHERE kind = 'scope') > 50, "
+            "(SELECT COUNT(*) FROM fragmentation_by_space) > 10, "
+            "(SELECT COUNT(*) FROM padding) > 10, "
             "(SELECT COUNT(*) FROM missed_donations) > 0"
         ).fetchall()
     assert {law: found for law, found in broken.items() if found} == {}
@@ -121,30 +90,27 @@ def test_the_laws_of_ownership_hold(name, request):
 def test_the_owners_of_the_peak_of_llama(warehouse):
     """What a reader of the program expects: whatever made a buffer, it holds what the program
     computes, and the stack of the layers' inputs is what the backward pass reads."""
-    llama = "module_id = (SELECT module_id FROM dumps WHERE workload = 'llama-v5e')"
-    of_hbm = f"WHERE {llama} AND memory_space = 0"
 
-    def owned(view, column):
-        query = f"SELECT {column}, counted_bytes FROM {view} {of_hbm} ORDER BY 2 DESC"
+    def owned(kind):
+        query = f"""SELECT owner, SUM(counted_bytes) FROM owners
+            WHERE workload = 'llama-v5e' AND kind = '{kind}' GROUP BY 1 ORDER BY 2 DESC"""
         return warehouse.sql(query).fetchall()
 
-    operations = owned("memory_by_op", "operation")
-    assert [name for name, _ in operations[:4]] == ["dot_general", "argument", "add", "add_any"]
+    assert [name for name, _ in owned("op")[:4]] == ["dot_general", "argument", "add", "add_any"]
     file = "/train/zoo/zoo.py"
-    lines = owned("memory_by_source", "COALESCE(source_file || ':' || source_line, without_line)")
     # The layers' inputs and hidden activations, the logits' gradient, and q, k and v again.
-    assert [name for name, _ in lines[:4]] == [
-        "arguments",
+    assert [name for name, _ in owned("source")[:4]] == [
+        "(arguments)",
         f"{file}:35",
         f"{file}:43",
         f"{file}:32",
     ]
-    assert owned("memory_by_dtype", "element_type")[:2] == [("bf16", 235358720), ("f32", 85406720)]
-    roles = dict(owned("memory_by_role", "role"))
+    assert owned("dtype")[:2] == [("bf16", 235358720), ("f32", 85406720)]
+    roles = dict(owned("role"))
     assert roles["activation"] >= 16 << 20
     assert roles["weight"] + roles["optimizer state"] + roles["input"] == 106252288
-    steps = {step for (step,) in warehouse.sql("SELECT step FROM memory_by_scope").fetchall()}
-    assert {"jit(log_softmax)", "btd,dhk->bthk"} < steps
+    steps = {step for owner, _ in owned("scope") for step in owner.split("/")}
+    assert "btd,dhk->bthk" in steps
     # Transformations and loops are no scopes.
     wrappers = {"jit(train_step)", "transpose(jvp())", "jvp()", "while", "body", "checkpoint"}
     assert not steps & wrappers

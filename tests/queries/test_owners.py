@@ -103,18 +103,12 @@ def test_beyond_the_limit_the_rest_is_one_row(opened):
 
 
 def test_the_views_say_the_same(opened, filled):
-    where = "WHERE workload = 'llama-v5e' AND memory_space = 0"
-    for by, view, owner in (
-        ("role", "memory_by_role", "COALESCE(role, '(not known)')"),
-        ("op", "memory_by_op", "COALESCE(operation, '(not known)')"),
-        ("dtype", "memory_by_dtype", "COALESCE(element_type, '(index tables)')"),
-        ("category", "peak_buffers", "category"),
-        ("pass", "peak_buffers", "COALESCE(pass, '(not known)')"),
-    ):
+    for by in ("role", "op", "dtype", "category", "pass"):
         shown = {
             row[OWNERS[by]]: row["counted_bytes"] for row in listed(opened.owners(LLAMA, by=by))
         }
-        query = f"SELECT {owner}, SUM(counted_bytes)::BIGINT FROM {view} {where} GROUP BY 1"
+        query = f"""SELECT owner, SUM(counted_bytes)::BIGINT FROM owners
+            WHERE workload = 'llama-v5e' AND kind = '{by}' GROUP BY 1"""
         assert shown == dict(rows(filled, query))
 
 
@@ -206,7 +200,7 @@ def test_guesses_have_a_mark_and_one_line_that_explains_it(copied):
     with memhouse.open(copied) as warehouse:
         warehouse._store.execute(
             "UPDATE \"values\" SET origin_rule = 'operand' WHERE (module_id, value_id) IN ("
-            "SELECT (module_id, value_id) FROM peak_buffers "
+            "SELECT (module_id, value_id) FROM peak_buffers_by_space AS peak_buffers "
             "WHERE workload = 'llama-v5e' AND memory_space = 0 AND rank = 1)"
         )
         found = warehouse.owners(LLAMA)
@@ -220,8 +214,8 @@ def test_guesses_have_a_mark_and_one_line_that_explains_it(copied):
         assert html.count("? is a guess") == 1
         assert "is_guess" not in html
         sums = warehouse.sql(
-            "SELECT SUM(guess_bytes)::BIGINT AS guessed FROM memory_by_source "
-            "WHERE workload = 'llama-v5e' AND memory_space = 0"
+            "SELECT SUM(counted_bytes) AS guessed FROM owners "
+            "WHERE workload = 'llama-v5e' AND kind = 'source' AND is_guess"
         )
         assert sums.table.to_pydict() == {"guessed": [64 << 20]}
 
@@ -245,8 +239,10 @@ def test_without_hlo_text_a_buffer_is_its_own_instructions(copied):
         "scope, pass, role FROM peak_buffers WHERE instruction IS NOT NULL",
     )
     assert found == [(True, True, True, None, None, None)]
-    assert rows(copied, "SELECT COUNT(*) FROM peak_buffers WHERE counted_bytes > 0")[0][0] > 500
-    assert rows(copied, "SELECT COUNT(*) FROM memory_by_scope WHERE scope = ''")[0][0] > 10
+    counted = "SELECT COUNT(*) FROM peak_buffers_by_space WHERE counted_bytes > 0"
+    assert rows(copied, counted)[0][0] > 500
+    no_scope = "SELECT COUNT(*) FROM owners WHERE kind = 'scope' AND owner = '(no scope)'"
+    assert rows(copied, no_scope)[0][0] > 10
     assert rows(copied, "SELECT COUNT(*), COUNT(idle_time) FROM long_lived")[0][1] == 0
 
 
@@ -256,7 +252,7 @@ def test_the_stacks_of_a_flame_graph_add_up_to_the_peak(filled):
         found = warehouse.sql(
             "SELECT module_id, ANY_VALUE(peak_bytes) AS peak_bytes,"
             " CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes"
-            " FROM peak_buffers INNER JOIN modules USING (module_id)"
+            " FROM peak_buffers_by_space AS peak_buffers INNER JOIN modules USING (module_id)"
             " INNER JOIN module_memory USING (module_id, memory_space)"
             " WHERE memory_space = 0 GROUP BY module_id"
         )

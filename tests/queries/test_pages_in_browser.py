@@ -110,7 +110,7 @@ def test_a_page_is_silent_and_has_the_figures_of_the_warehouse(browser, llama_pa
     browser.open(llama_page)
     ((peak, time, count, largest),) = warehouse.sql(
         f"""SELECT peak_bytes, peak_time,
-            (SELECT COUNT(*) FROM peak_buffers AS counted
+            (SELECT COUNT(*) FROM peak_buffers_by_space AS counted
                 WHERE counted.module_id = module_memory.module_id AND memory_space = 0),
             (SELECT MAX(size_bytes) FROM "values" WHERE memory_space = 0
                 AND "values".module_id = module_memory.module_id

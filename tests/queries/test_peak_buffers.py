@@ -8,13 +8,13 @@ from ..support.warehouse import reading, rows
 LAWS = {
     "counted bytes and shares add up to the peak": """
         SELECT module_id, memory_space, peak_bytes, SUM(counted_bytes), SUM(share)
-        FROM module_memory LEFT JOIN _module_peak_buffers USING (module_id, memory_space)
+        FROM module_memory LEFT JOIN internal.peak_buffers USING (module_id, memory_space)
         WHERE module_memory.peak_bytes > 0 GROUP BY ALL
         HAVING COALESCE(SUM(counted_bytes), 0) <> peak_bytes OR ABS(SUM(share) - 1) > 1e-6""",
     "a category adds up to its metric": """
         WITH found AS (
             SELECT module_id, memory_space, category, SUM(counted_bytes) AS bytes
-            FROM _module_peak_buffers AS peak_buffers GROUP BY ALL
+            FROM internal.peak_buffers AS peak_buffers GROUP BY ALL
         ), expected AS (
             UNPIVOT (
                 SELECT
@@ -29,7 +29,7 @@ LAWS = {
         SELECT * FROM expected LEFT JOIN found USING (module_id, memory_space, category)
         WHERE expected.bytes <> COALESCE(found.bytes, 0)""",
     "every buffer has a category": """
-        SELECT * FROM _module_peak_buffers AS peak_buffers
+        SELECT * FROM internal.peak_buffers AS peak_buffers
         WHERE category NOT IN ('argument', 'constant', 'output', 'temp')""",
     "the temps are the temp values that are live at the peak": """
         WITH live AS (
@@ -40,14 +40,14 @@ LAWS = {
             INNER JOIN module_memory ON module_memory.module_id = "values".module_id
                 AND module_memory.memory_space = "values".memory_space
             WHERE is_temp AND module_memory.peak_time BETWEEN start_time AND end_time
-        ), shown AS (SELECT module_id, value_id FROM _module_peak_buffers WHERE category = 'temp')
+        ), shown AS (SELECT module_id, value_id FROM internal.peak_buffers WHERE category = 'temp')
         (FROM live EXCEPT ALL FROM shown) UNION ALL (FROM shown EXCEPT ALL FROM live)""",
     "what is not a temp is there throughout": """
-        SELECT * FROM _module_peak_buffers AS peak_buffers INNER JOIN modules USING (module_id)
+        SELECT * FROM internal.peak_buffers AS peak_buffers INNER JOIN modules USING (module_id)
         WHERE category <> 'temp' AND (taken_from <> 0 OR taken_to <> schedule_length
             OR counted_bytes <> size_bytes OR offset_bytes <> 0)""",
     "an output is shown by a value that lives out": """
-        SELECT * FROM _module_peak_buffers AS peak_buffers
+        SELECT * FROM internal.peak_buffers AS peak_buffers
         INNER JOIN modules USING (module_id)
         INNER JOIN live_ranges USING (module_id, value_id)
         WHERE category = 'output' AND live_ranges.end_time <> schedule_length""",
@@ -58,30 +58,31 @@ LAWS = {
                 ROW_NUMBER() OVER (w) AS place,
                 LAG(counted_bytes) OVER (w) AS before,
                 SUM(counted_bytes) OVER (w) AS so_far
-            FROM _module_peak_buffers AS peak_buffers
+            FROM internal.peak_buffers AS peak_buffers
             WINDOW w AS (PARTITION BY module_id, memory_space ORDER BY rank)
         )
         WHERE rank <> place OR counted_bytes > before OR running_bytes <> so_far""",
     "padding adds up to that of the module": """
         SELECT module_id, memory_space, module_memory.padding_bytes, SUM(buffers.padding_bytes)
-        FROM module_memory LEFT JOIN _module_peak_buffers AS buffers USING (module_id, memory_space)
+        FROM module_memory
+        LEFT JOIN internal.peak_buffers AS buffers USING (module_id, memory_space)
         WHERE module_memory.peak_bytes > 0 GROUP BY ALL
         HAVING COALESCE(SUM(buffers.padding_bytes), 0) <> module_memory.padding_bytes""",
     "no buffer counts for more than it takes": """
-        SELECT * FROM _module_peak_buffers AS peak_buffers
+        SELECT * FROM internal.peak_buffers AS peak_buffers
         WHERE counted_bytes NOT BETWEEN 0 AND size_bytes
             OR padding_bytes NOT BETWEEN 0 AND counted_bytes""",
     "no peak is over its total": """
         SELECT * FROM module_memory WHERE peak_bytes > total_bytes - thread_local_bytes""",
     "an argument has its own name": """
-        SELECT * FROM _module_peak_buffers AS buffers
+        SELECT * FROM internal.peak_buffers AS buffers
         INNER JOIN instructions AS arguments USING (module_id, instruction)
         WHERE category = 'argument' AND buffers.opcode IS NOT NULL
             AND buffers.op_name IS DISTINCT FROM arguments.op_name""",
     "at the time of the peak the buffers are those of the peak": """
         WITH of_peak AS (
             SELECT module_id, memory_space, allocation_index, value_id, counted_bytes
-            FROM _module_peak_buffers AS peak_buffers
+            FROM internal.peak_buffers AS peak_buffers
         ), at_time AS (
             SELECT taken.module_id, taken.memory_space, allocation_index, value_id, counted_bytes
             FROM module_memory AS memory,
@@ -91,7 +92,7 @@ LAWS = {
         (FROM of_peak EXCEPT ALL FROM at_time) UNION ALL (FROM at_time EXCEPT ALL FROM of_peak)""",
     "the timeline covers the schedule and reaches the peak": """
         SELECT module_id, memory_space
-        FROM _module_timeline AS timeline
+        FROM internal.timeline AS timeline
         INNER JOIN modules USING (module_id)
         INNER JOIN module_memory USING (module_id, memory_space)
         GROUP BY module_id, memory_space, schedule_length, peak_bytes
@@ -103,11 +104,11 @@ LAWS = {
 THERE = """SELECT
     (SELECT COUNT(*) FROM module_memory WHERE peak_bytes > 0) >= 30,
     (SELECT COUNT(*) FROM module_memory WHERE peak_bytes IS NOT NULL AND total_bytes > 0) >= 14,
-    (SELECT COUNT(*) FROM _module_peak_buffers WHERE category = 'temp') > 100,
-    (SELECT COUNT(*) FROM _module_peak_buffers WHERE category = 'output') > 20,
-    (SELECT COUNT(*) FROM _module_peak_buffers WHERE category = 'argument') > 200,
+    (SELECT COUNT(*) FROM internal.peak_buffers WHERE category = 'temp') > 100,
+    (SELECT COUNT(*) FROM internal.peak_buffers WHERE category = 'output') > 20,
+    (SELECT COUNT(*) FROM internal.peak_buffers WHERE category = 'argument') > 200,
     (SELECT COUNT(*) FROM module_memory WHERE padding_bytes > 0) >= 3,
-    (SELECT COUNT(*) FROM _module_timeline AS timeline) > 100"""
+    (SELECT COUNT(*) FROM internal.timeline AS timeline) > 100"""
 
 
 @pytest.mark.parametrize("name", ["filled", "history"])
@@ -126,7 +127,7 @@ def test_what_is_shown_is_live_at_the_peak_or_belongs_to_the_program(history):
         history,
         """
         SELECT DISTINCT category
-        FROM peak_buffers
+        FROM peak_buffers_by_space AS peak_buffers
         INNER JOIN module_memory USING (module_id, memory_space)
         LEFT JOIN live_ranges AS live USING (module_id, value_id)
         WHERE live.start_time IS NULL OR peak_time NOT BETWEEN live.start_time AND live.end_time

@@ -96,7 +96,7 @@ def test_every_run_has_the_figure_of_trends(history, found):
         assert shown == dict(
             rows(
                 history,
-                f"""SELECT run_id, value_bytes FROM trends
+                f"""SELECT run_id, value_bytes FROM trends_by_space AS trends
                 WHERE metric = 'peak_bytes' AND memory_space = 0 AND workload = '{workload}'""",
             )
         )
@@ -112,7 +112,7 @@ def test_every_run_has_the_figure_of_trends(history, found):
 
 def test_growths_are_those_of_the_view_and_the_newest_comes_first(history, report):
     query = """SELECT run_id, workload || '/' || module_name, change_bytes, cause
-    FROM regressions WHERE metric = 'peak_bytes' AND memory_space = 0"""
+    FROM regressions WHERE metric = 'peak_bytes'"""
     (table,) = tables(report).values()
     shown = table.rows.arrow().select(["run", "series", "change_bytes", "why"]).to_pylist()
     assert sorted(tuple(row.values()) for row in shown) == sorted(rows(history, query))
@@ -280,7 +280,7 @@ def test_the_headline_has_the_peaks_and_the_cause_of_the_warehouse(llama_diff, h
     peaks = dict(
         rows(
             history,
-            "SELECT run_id, peak_bytes FROM peaks "
+            "SELECT run_id, peak_bytes FROM peaks_by_space AS peaks "
             "WHERE workload = 'llama-v5e' AND memory_space = 0",
         )
     )
@@ -341,7 +341,7 @@ def test_a_diff_can_be_of_two_modules(samples):
 def test_a_diff_with_an_estimate_says_so_wherever_it_is_shown(samples, filled):
     ((estimated,),) = rows(
         filled,
-        "SELECT module_id FROM peaks WHERE origin = 'estimated' AND memory_space = 0 "
+        "SELECT module_id FROM peaks WHERE origin = 'estimated' "
         "AND module_name = 'jit_conv_general_dilated'",
     )
     report = diff_report(samples, str(estimated), "000_e0d5fae9bf2de249")

@@ -29,11 +29,11 @@ def test_each_residual_and_each_temp_value_is_in_one_row(request, name):
         (residuals,) = row("SELECT COUNT(*) FROM residuals")
         rows = "COUNT(*), COUNT(DISTINCT (module_id, residual_id))"
         assert residuals > 50
-        assert row(f"SELECT {rows} FROM _module_saved_for_backward") == (residuals, residuals)
-        kept = f"SELECT {rows} FROM _module_long_lived WHERE is_saved_for_backward"
+        assert row(f"SELECT {rows} FROM internal.saved_for_backward") == (residuals, residuals)
+        kept = f"SELECT {rows} FROM internal.long_lived WHERE is_saved_for_backward"
         assert row(kept) == (residuals, residuals)
         sets, kept = row(PARTS)
-        shown = "SELECT COUNT(*) FROM _module_long_lived SEMI JOIN alias_sets USING (module_id)"
+        shown = "SELECT COUNT(*) FROM internal.long_lived SEMI JOIN alias_sets USING (module_id)"
         assert row(shown) == (sets + kept,)
         assert sets + kept > 1000
         # Nothing is idle for longer than it lives, and what is idle across the peak lives there.
@@ -44,7 +44,7 @@ def test_each_residual_and_each_temp_value_is_in_one_row(request, name):
                     OR (peak_idle_time > 0 AND NOT is_live_at_peak)),
                 COUNT(*) FILTER (idle_time IS NULL
                     AND module_id IN (SELECT module_id FROM alias_sets))
-            FROM _module_long_lived"""
+            FROM internal.long_lived"""
         )
         assert count > 1000
         assert at_peak > 50

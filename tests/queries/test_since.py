@@ -69,7 +69,8 @@ def test_the_cause_is_that_of_the_link(history, nightly):
     for workload in SERIES:
         ((cause,),) = rows(
             history,
-            f"""SELECT cause FROM trends JOIN (SELECT MAX(run_at) AS run_at FROM trends
+            f"""SELECT cause FROM trends_by_space
+            JOIN (SELECT MAX(run_at) AS run_at FROM trends_by_space
                 WHERE workload = '{workload}' AND content_changed) USING (run_at)
                 WHERE workload = '{workload}' AND metric = 'peak_bytes' AND memory_space = 0""",
         )

@@ -41,9 +41,11 @@ def nightly(history):
 
 
 def in_order(db):
-    columns = [name for (name,) in rows(db, "SELECT column_name FROM (DESCRIBE _dump_trends)")]
+    columns = [name for (name,) in rows(db, "SELECT column_name FROM (DESCRIBE internal.trends)")]
     return dicts(
-        db, ", ".join(columns), "FROM _dump_trends ORDER BY workload, memory_space, metric, run_at"
+        db,
+        ", ".join(columns),
+        "FROM internal.trends ORDER BY workload, memory_space, metric, run_at",
     )
 
 
@@ -223,7 +225,7 @@ def test_a_night_without_a_peak_is_compared_with_none(tmp_path, db, nights):
         db,
         """SELECT run_id[-2:], status, previous_run_id, value_bytes > 0, change_bytes,
             best_bytes > 0, content_changed, signature_changed
-        FROM trends WHERE memory_space = 0 AND metric = 'total_bytes' ORDER BY run_at""",
+        FROM trends WHERE metric = 'total_bytes' ORDER BY run_at""",
     )
     assert found == [
         ("06", "ok", None, True, None, True, None, None),
@@ -237,18 +239,19 @@ def test_a_night_without_a_peak_is_compared_with_none(tmp_path, db, nights):
 
 
 def test_regressions_are_exactly_the_steps_over_one_percent(history, trends):
-    columns = ("run_id", "workload", "memory_space", "metric", "previous_bytes", "change_bytes")
+    columns = ("run_id", "workload", "metric", "previous_bytes", "change_bytes")
     steps = {
         tuple(row[column] for column in columns)
         for row in trends
         if row["metric"] not in ("alias_bytes", "constant_bytes", "thread_local_bytes")
+        and row["memory_space"] == 0
         and row["previous_run_id"]
         and row["change_bytes"] > row["previous_bytes"] / 100
     }
     found = rows(history, f"SELECT {', '.join(columns)} FROM regressions")
     assert len(found) == len(steps) > 20
     assert set(found) == steps
-    of_peaks = sorted((row[1], row[0]) for row in found if row[2:4] == (0, "peak_bytes"))
+    of_peaks = sorted((row[1], row[0]) for row in found if row[2] == "peak_bytes")
     assert of_peaks == [(name, night) for name, nights in GROWTHS.items() for night in nights]
 
 
@@ -431,18 +434,16 @@ def test_the_scopes_add_up_to_the_peaks_and_their_changes(history):
             SUM(scope_trends.change_bytes)::BIGINT
         FROM scope_trends
         INNER JOIN trends
-            ON trends.dump_id = scope_trends.dump_id
-                AND trends.memory_space = scope_trends.memory_space
-                AND trends.metric = 'peak_bytes'
-        GROUP BY scope_trends.dump_id, scope_trends.memory_space, 1, 2
+            ON trends.dump_id = scope_trends.dump_id AND trends.metric = 'peak_bytes'
+        GROUP BY scope_trends.dump_id, 1, 2
         """,
     )
-    assert len(compared) > 40
+    assert len(compared) > 30
     assert [row for row in compared if row[:2] != row[2:]] == []
     changes = rows(
         history,
         "SELECT pass, SUM(change_bytes)::BIGINT FROM scope_trends WHERE workload = 'llama-v5e' "
-        "AND run_id = '2026-10-10' AND memory_space = 0 GROUP BY pass",
+        "AND run_id = '2026-10-10' GROUP BY pass",
     )
     # A night without rematerialisation shows what forward keeps instead.
     assert dict(changes)["forward"] > 1.9 * 2**30

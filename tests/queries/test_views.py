@@ -3,7 +3,15 @@
 import json
 from contextlib import closing
 
-from memhouse.queries.catalogue import macro_columns, public_macros, public_views, use_views, views
+import pytest
+
+from memhouse.queries.catalogue import (
+    macro_columns,
+    open_with_views,
+    public_macros,
+    public_views,
+)
+from memhouse.schema.errors import WarehouseError
 from memhouse.schema.stores.duckdb import open_file
 
 from ..support.command import run_memhouse
@@ -11,16 +19,18 @@ from ..support.warehouse import everything, reading, rows
 
 
 def test_every_view_and_column_is_documented_in_the_warehouse(filled):
-    stored = dict(rows(filled, "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"))
-    query = "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = "
+    query = "SELECT view_name FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal"
+    assert {name for (name,) in rows(filled, query)} == public_views().keys()
+    query = """SELECT column_name, comment FROM duckdb_columns()
+        WHERE schema_name = 'main' AND table_name = """
     for name, view in public_views().items():
         assert list(view.columns) == [row[0] for row in rows(filled, f"DESCRIBE {name}")], name
         assert view.answers.endswith((".", "?")), name
         assert view.description, name
-        assert stored[name] == view.answers
+        assert set(view.key) <= view.columns.keys(), name
+        assert view.key, name
         columns = rows(filled, f"{query}'{name}' ORDER BY column_index")
         assert columns == list(view.columns.items()), name
-    assert stored.keys() - {"instructions"} == views().keys()
     for name, macro in public_macros().items():
         columns = macro_columns(macro)
         if macro.is_table:
@@ -30,26 +40,29 @@ def test_every_view_and_column_is_documented_in_the_warehouse(filled):
         assert macro.notes.keys() <= macro.parameters.keys() | columns.keys(), name
 
 
-def test_views_of_another_version_are_replaced_but_only_stored_by_who_writes(copied):
+def test_views_of_another_version_are_renewed(copied):
     with closing(open_file(str(copied))) as store:
         store.execute(
             "CREATE OR REPLACE VIEW peaks AS SELECT 1 AS other; "
+            "CREATE VIEW mine AS SELECT 2 AS own; "
             "UPDATE view_set SET digest = 'another'"
         )
     before = everything(copied)
     run = run_memhouse("peaks", "--db", copied, "--format", "csv")
     assert (run.returncode, run.stderr) == (0, "")
     assert len(run.stdout.splitlines()) > 20
-    # Two readers at once, too.
-    with reading(copied) as one, closing(open_file(str(copied), read_only=True)) as other:
-        use_views(other, read_only=True)
-        for store in (one, other):
-            assert store.rows("SELECT COUNT(*) AS n FROM peaks")["n"].to_pylist()[0] > 20
-    assert everything(copied) == before
-    with closing(open_file(str(copied))) as store:
-        use_views(store, read_only=False)
     assert rows(copied, "SELECT * FROM view_set") != [("another",)]
     assert rows(copied, "SELECT COUNT(*) FROM peaks")[0][0] > 20
+    assert rows(copied, "FROM mine") == [(2,)]
+    after = everything(copied)
+    assert {**after, "view_set": None} == {**before, "view_set": None}
+
+
+def test_views_of_another_version_that_cannot_be_renewed_are_an_error(copied):
+    with closing(open_file(str(copied))) as store:
+        store.execute("UPDATE view_set SET digest = 'another'")
+    with reading(copied), pytest.raises(WarehouseError, match="of another version"):
+        open_with_views(str(copied), read_only=True)
 
 
 # --- plans --------------------------------------------------------------------------------
@@ -72,21 +85,24 @@ def test_a_filter_on_one_module_reaches_every_scan(filled):
                 here = str(details["Expression"]) if step["name"] == "FILTER" else ""
                 steps += [(below, here) for below in step["children"]]
 
-        of_modules = [name for name in views() if name.startswith("_module_")]
-        # No sample has its rows, and DuckDB plans no scan of an empty table.
-        of_modules.remove("_module_pass_steps")
+        columns = store.rows(
+            "SELECT table_name AS view FROM duckdb_columns() "
+            "WHERE schema_name = 'internal' AND column_name = 'module_id' "
+            "AND table_name NOT IN (SELECT table_name FROM duckdb_columns() "
+            "WHERE schema_name = 'internal' AND column_name IN ('run_id', 'series_id')) "
+            # No sample has its rows, and DuckDB plans no scan of an empty table.
+            "AND table_name <> 'pass_steps' ORDER BY ALL"
+        )
+        of_modules = [f"internal.{name}" for name in columns["view"].to_pylist()]
         found = {view: list(scans(f"SELECT * FROM {view} WHERE {asked}")) for view in of_modules}
         without = {
             view: [table for table, filters in tables if "module_id = " not in filters]
             for view, tables in found.items()
         }
         of_metric = list(
-            scans(f"SELECT * FROM _module_metrics WHERE metric = 'temp_bytes' AND {asked}")
+            scans(f"SELECT * FROM internal.metrics WHERE metric = 'temp_bytes' AND {asked}")
         )
     assert all(found.values())
-    # The depth of scopes is that of the whole warehouse.
-    whole = {view: tables for view, tables in without.items() if tables}
-    assert list(whole) == ["_module_memory_by_scope"]
-    assert [table.rpartition(".")[2] for table in whole.popitem()[1]] == ["scopes"]
+    assert {view: tables for view, tables in without.items() if tables} == {}
     # A filter on a metric leaves one scan.
     assert [table.rpartition(".")[2] for table, _ in of_metric] == ["module_memory"]

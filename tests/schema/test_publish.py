@@ -22,7 +22,7 @@ from ..support.rounds import rounds
 from ..support.warehouse import fill, reading
 
 deltalake = pytest.importorskip("deltalake")
-FIGURES = "SELECT workload, memory_space, peak_bytes, total_bytes FROM {} ORDER BY ALL"
+FIGURES = "SELECT workload, peak_bytes, total_bytes FROM {} ORDER BY ALL"
 TRENDS = "SELECT run_id, workload, metric, value_bytes FROM {} ORDER BY ALL"
 
 

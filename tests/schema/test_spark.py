@@ -47,7 +47,7 @@ def run(name, folder):
 
 
 def test_spark_reads_and_ingests_as_the_page_says(folder, nights):
-    peak = "SELECT MAX(peak_bytes) FROM peaks WHERE space = 'hbm'"
+    peak = "SELECT MAX(peak_bytes) FROM peaks_by_space AS peaks WHERE space = 'hbm'"
     assert run("read_by_spark.py", folder) == str(rows(folder / "nights.duckdb", peak)[0][0])
     assert run("ingest_by_spark.py", folder) == "[]"
     fill(folder / "all.duckdb", *(nights / name for name in NIGHTS[:4]))

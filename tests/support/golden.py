@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from memhouse.queries.catalogue import views
 from memhouse.schema.arrow import tables
 
 from .history import history
@@ -13,7 +12,15 @@ from .warehouse import reading
 APPROVED = Path(__file__).parents[1] / "data" / "rows.json"
 WAREHOUSES = {"samples": samples_warehouse, "nights": history}
 # What is of the moment or of the machine, and not of the dumps.
-VOLATILE = {"run_at", "entered_at", "ingested_at", "compiled_at", "source", "tool_version"}
+VOLATILE = {
+    "run_at",
+    "last_run_at",
+    "entered_at",
+    "ingested_at",
+    "compiled_at",
+    "source",
+    "tool_version",
+}
 # A journal is of the moment as a whole, and the digest of the views' text is of the code.
 LEFT_OUT = {"journal", "view_set"}
 
@@ -28,15 +35,19 @@ def digests(db: Path) -> Digests:
     with reading(db) as store:
         duck = store.connection
         found: Digests = {}
-        for name in sorted({*tables(), *views()} - LEFT_OUT):
-            columns = [column for column in duck.table(name).columns if column not in VOLATILE]
+        views = """SELECT IF(schema_name = 'main', '', 'internal.') || view_name
+            FROM duckdb_views() WHERE NOT internal"""
+        names = {*tables(), *(name for (name,) in duck.sql(views).fetchall())}
+        for name in sorted(names - LEFT_OUT):
+            source = ".".join(f'"{part}"' for part in name.split("."))
+            columns = [c for c in duck.sql(f"FROM {source}").columns if c not in VOLATILE]
             keys = [column for column in columns if column.endswith("_id") or column == "name"]
             row = f"ROW({', '.join(keys)})" if keys else "''"
             sums = ", ".join(
                 f'SUM(md5_number_lower(({row}, "{column}")::VARCHAR))::VARCHAR'
                 for column in columns
             )
-            query = f'SELECT COUNT(*), {sums} FROM "{name}"'
+            query = f"SELECT COUNT(*), {sums} FROM {source}"
             (answer,) = duck.sql(query).fetchall()
             found[name] = {"rows": answer[0], **dict(zip(columns, answer[1:], strict=True))}
         return found

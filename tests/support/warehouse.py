@@ -17,7 +17,7 @@ def writing(db: Path) -> Iterator[Store]:
     """A warehouse to write to, made if it is not there."""
     store = open_file(str(db), create=True)
     try:
-        use_views(store, read_only=False)
+        use_views(store)
         yield store
     finally:
         store.close()
@@ -28,7 +28,6 @@ def reading(db: Path, *, files: bool = False) -> Iterator[Store]:
     """A warehouse to read; with `files`, beside other files."""
     store = open_file(str(db), read_only=True, files=files)
     try:
-        use_views(store, read_only=True)
         yield store
     finally:
         store.close()

@@ -401,7 +401,7 @@ def _residuals(program: Program, narrowing: Narrowing) -> list[Finding]:
         return []
     rows = program.rows(
         "SELECT value_id, element_type, source_file || ':' || source_line AS source"
-        " FROM _module_saved_for_backward"
+        " FROM internal.saved_for_backward"
         " WHERE module_id = $1 AND memory_space = $2 AND size_bytes > $3"
         " ORDER BY size_bytes DESC, value_id",
         [program.layout.memory_space, round(_WORTH * program.layout.peak_bytes / 100)],

@@ -39,7 +39,7 @@ def _packing(store: Store, found: FoundModule, space: Space) -> Section:
     title = "Fragmentation"
     if space.is_estimated:
         return Section(title, (Text("An estimate has no fragmentation: it assigns no addresses."),))
-    query = "SELECT * FROM _module_fragmentation WHERE module_id = ? ORDER BY size_bytes DESC"
+    query = "SELECT * FROM internal.fragmentation WHERE module_id = ? ORDER BY size_bytes DESC"
     rows = store.rows(query, [found.module_id]).select(_COLUMNS)
     here = [row for row in rows.to_pylist() if row["memory_space"] == space.memory_space]
     if not here:

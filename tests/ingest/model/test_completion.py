@@ -141,7 +141,9 @@ def test_an_estimate_says_so_everywhere(tmp_path, db):
         assert "≈" in done.stdout, command
         assert "≈" in done.stderr, command
     assert run_memhouse("verify", "--db", db).returncode == 0
-    assert rows(db, "SELECT peak_bytes FROM peaks WHERE memory_space = 0") == [(321896448,)]
+    assert rows(db, "SELECT peak_bytes FROM peaks_by_space AS peaks WHERE memory_space = 0") == [
+        (321896448,)
+    ]
 
 
 def test_an_estimate_is_compared_with_estimates_only(tmp_path, db):
@@ -154,7 +156,7 @@ def test_an_estimate_is_compared_with_estimates_only(tmp_path, db):
         fill(db, folder)
     found = rows(
         db,
-        """SELECT run_id[-2:], previous_run_id[-2:], origin FROM trends
+        """SELECT run_id[-2:], previous_run_id[-2:], origin FROM trends_by_space AS trends
         WHERE memory_space = 0 AND metric = 'peak_bytes' ORDER BY run_at""",
     )
     assert found == [

@@ -47,7 +47,7 @@ def test_the_peak_is_that_of_xprof(warehouse):
         (row["run_id"], row["workload"], row["module_number"]): row["peak_bytes"]
         for row in select(
             warehouse,
-            "SELECT dumps.run_id, dumps.workload, module_number, peak_bytes FROM peaks "
+            "SELECT dumps.run_id, dumps.workload, module_number, peak_bytes FROM peaks_by_space "
             "INNER JOIN dumps USING (dump_id) WHERE memory_space = 0",
         )
     }
@@ -60,7 +60,7 @@ def test_the_peak_is_that_of_xprof(warehouse):
 def test_resnet_is_mostly_padding(warehouse):
     (found,) = select(
         warehouse,
-        "SELECT peak_bytes, padding_bytes FROM peaks "
+        "SELECT peak_bytes, padding_bytes FROM peaks_by_space AS peaks "
         "WHERE workload = 'resnet-v5e' AND memory_space = 0",
     )
     assert round(found["peak_bytes"] / 2**20, 1) == 145.3
@@ -77,7 +77,7 @@ def test_all_spaces_add_up_to_total_bytes_used(warehouse):
 
 
 def test_no_peak_is_above_its_total(warehouse):
-    found = select(warehouse, "SELECT * FROM peaks WHERE origin <> 'estimated'")
+    found = select(warehouse, "SELECT * FROM peaks_by_space WHERE origin <> 'estimated'")
     assert len(found) > 30
     for row in found:
         room = row["total_bytes"] - row["thread_local_bytes"]

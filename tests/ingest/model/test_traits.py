@@ -16,7 +16,7 @@ def test_the_parts_of_the_peak_are_those_of_the_view(history):
     query = """
         SELECT module_id, category, COALESCE(role, ''), COALESCE(pass, ''), split(shape, '{')[1],
             split(source_file, '/')[-1] || ':' || source_line, COUNT(*), SUM(counted_bytes)
-        FROM _module_peak_buffers WHERE memory_space = 0 AND shape NOT LIKE '(%' GROUP BY ALL"""
+        FROM internal.peak_buffers WHERE memory_space = 0 AND shape NOT LIKE '(%' GROUP BY ALL"""
     expected = {tuple(key): amounts for *key, _, amounts in rows(history, query)}
     found = rows(
         history,

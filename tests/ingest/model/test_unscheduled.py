@@ -96,7 +96,7 @@ def test_an_estimate_without_a_schedule_is_not_judged_beside_one_with(tmp_path, 
         fill(db, folder)
     found = rows(
         db,
-        """SELECT run_id[-2:], previous_run_id[-2:], grade FROM trends
+        """SELECT run_id[-2:], previous_run_id[-2:], grade FROM trends_by_space AS trends
         WHERE memory_space = 0 AND metric = 'peak_bytes' ORDER BY run_at""",
     )
     assert found == [("01", None, 1), ("02", None, 2), ("03", "01", 1), ("04", "02", 2)]

@@ -12,7 +12,8 @@ from ...support.protos import changed
 from ...support.warehouse import everything, fill, rows
 
 MIXED_TEXTS = "cpu/jax-0.10.2/module_0018.*"
-FIGURES = "SELECT memory_space, peak_bytes, total_bytes, temp_bytes FROM peaks ORDER BY ALL"
+FIGURES = """SELECT memory_space, peak_bytes, total_bytes, temp_bytes
+    FROM peaks_by_space ORDER BY ALL"""
 KINDS = "SELECT kind, status FROM dump_files ORDER BY kind"
 
 

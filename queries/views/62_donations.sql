@@ -3,7 +3,7 @@
 -- A row per array of an argument or of the result. An output's value is the one that stands at
 -- the root of the entry computation, so that a bitcast in between makes no difference. The view
 -- needs HLO text.
-CREATE VIEW _entry_arrays AS
+CREATE OR REPLACE VIEW internal.entry_arrays AS
 WITH pairs AS (
     -- A row per `{0}: (3, {1}, may-alias)` of the header: the texts `{0}`, `3` and `1`.
     SELECT
@@ -206,28 +206,7 @@ LEFT JOIN initial
         AND initial.shape_index = "values".shape_index
 WHERE arrays.element_type NOT IN ('token', 'opaque');
 
--- Which arguments could have been donated: an output takes memory of its own that fits them.
---
--- A row per argument and the output that could take its place, one output for one argument.
--- Donate them with `donate_argnums` or `donate_argnames` of `jax.jit`. JAX pairs donated
--- arguments with results of equal element type and dimensions, in their order. What is left over
--- XLA pairs by equal bytes; JAX lets it do so only for an equal number of elements, unless the
--- program is partitioned. A program without HLO text, whose `modules`.flops is null, has no rows:
--- what it could donate is not known.
---
--- Key: dump_id, parameter_number, parameter_shape_index.
---
--- saving_bound_bytes: what donating it saves at most: an output's memory also holds other values
---     before the output, and XLA may have to copy the argument
--- paired_by: shape: JAX pairs the two; bytes: XLA does
--- read_later_by: the last instruction that reads the argument after the output's memory is first
---     written, in this schedule. XLA then copies the argument, which saves nothing, unless it can
---     run the instruction earlier. Null if none: XLA still copies it if output_instruction itself
---     reads it otherwise than element by element, as a dot or a kernel does
--- output_shape: the shape of the output
--- output_instruction: the instruction that computes the output
--- output_allocation_index: the allocation that would not be needed
-CREATE VIEW missed_donations AS
+CREATE OR REPLACE VIEW internal.missed_donations AS
 WITH free AS (
     SELECT
         *,
@@ -236,7 +215,7 @@ WITH free AS (
             PARTITION BY module_id, memory_space, element_type, dimensions, is_output
             ORDER BY place
         ) AS nth
-    FROM _entry_arrays
+    FROM internal.entry_arrays
     WHERE NOT is_shared AND NOT is_donor
 ),
 
@@ -348,20 +327,38 @@ WHERE
     AND paired.output_shape_index IS NOT NULL
     AND paired.padded_bytes IS NOT NULL;
 
--- Which donated arguments save nothing: XLA copies them all the same, or no output takes them.
---
--- A row per donated argument that no output takes, and per copy that XLA makes of a donated
--- argument, or of what becomes the output in its memory. XLA copies an argument that an
--- instruction still reads after the output is written, or that the output is not computed from
--- element by element. A copy to another memory space or layout is not counted. Needs HLO text.
---
--- Key: dump_id, parameter_number, parameter_shape_index, copy_instruction.
---
--- why: copied: XLA copies it; unused: no output takes its memory
--- copy_instruction: the copy
--- copied_bytes: what the copy takes beside the argument's memory
--- is_live_at_peak: the copied bytes are there when the memory space is fullest
-CREATE VIEW wasted_donations AS
+CREATE OR REPLACE VIEW missed_donations AS
+SELECT
+    dumped.*,
+    missed_donations.* EXCLUDE (module_id)
+FROM internal.dumped
+INNER JOIN internal.missed_donations ON missed_donations.module_id = dumped.module_id;
+COMMENT ON VIEW missed_donations IS
+'Which arguments could have been donated: an output takes memory of its own that fits them.
+
+A row per argument and the output that could take its place, one output for one argument. Donate
+them with `donate_argnums` or `donate_argnames` of `jax.jit`. JAX pairs donated arguments with
+results of equal element type and dimensions, in their order. What is left over XLA pairs by equal
+bytes; JAX lets it do so only for an equal number of elements, unless the program is partitioned.
+A program without HLO text, whose `modules`.flops is null, has no rows: what it could donate is
+not known.
+
+Key: dump_id, parameter_number, parameter_shape_index.';
+COMMENT ON COLUMN missed_donations.saving_bound_bytes IS
+'what donating it saves at most: an output''s memory also holds other values before the output, and
+XLA may have to copy the argument';
+COMMENT ON COLUMN missed_donations.paired_by IS 'shape: JAX pairs the two; bytes: XLA does';
+COMMENT ON COLUMN missed_donations.read_later_by IS
+'the last instruction that reads the argument after the output''s memory is first written, in this
+schedule. XLA then copies the argument, which saves nothing, unless it can run the instruction
+earlier. Null if none: XLA still copies it if output_instruction itself reads it otherwise than
+element by element, as a dot or a kernel does';
+COMMENT ON COLUMN missed_donations.output_shape IS 'the shape of the output';
+COMMENT ON COLUMN missed_donations.output_instruction IS 'the instruction that computes the output';
+COMMENT ON COLUMN missed_donations.output_allocation_index IS
+'the allocation that would not be needed';
+
+CREATE OR REPLACE VIEW internal.wasted_donations AS
 WITH sides AS (
     SELECT TRUE AS is_argument
     UNION ALL SELECT FALSE
@@ -373,7 +370,7 @@ shared AS (
         *,
         MAX(CASE WHEN is_output THEN shape_index END) OVER pair AS output_shape_index,
         MAX(CASE WHEN is_output THEN value_id END) OVER pair AS output_value_id
-    FROM _entry_arrays
+    FROM internal.entry_arrays
     WINDOW pair AS (PARTITION BY module_id, argument)
 ),
 
@@ -476,3 +473,26 @@ WHERE
         -- A copy from the argument to the output is one.
         AND (donated.is_argument OR copies.beside_value_id <> donated.value_id)
     );
+
+CREATE OR REPLACE VIEW wasted_donations AS
+SELECT
+    dumped.*,
+    wasted_donations.* EXCLUDE (module_id)
+FROM internal.dumped
+INNER JOIN internal.wasted_donations ON wasted_donations.module_id = dumped.module_id;
+COMMENT ON VIEW wasted_donations IS
+'Which donated arguments save nothing: XLA copies them all the same, or no output takes them.
+
+A row per donated argument that no output takes, and per copy that XLA makes of a donated
+argument, or of what becomes the output in its memory. XLA copies an argument that an instruction
+still reads after the output is written, or that the output is not computed from element by
+element. A copy to another memory space or layout is not counted. Needs HLO text.
+
+Key: dump_id, parameter_number, parameter_shape_index, copy_instruction.';
+COMMENT ON COLUMN wasted_donations.why IS
+'copied: XLA copies it; unused: no output takes its memory';
+COMMENT ON COLUMN wasted_donations.copy_instruction IS 'the copy';
+COMMENT ON COLUMN wasted_donations.copied_bytes IS
+'what the copy takes beside the argument''s memory';
+COMMENT ON COLUMN wasted_donations.is_live_at_peak IS
+'the copied bytes are there when the memory space is fullest';

@@ -1,7 +1,7 @@
 -- The dumps, apart from where they lie: a host's workloads are within that of the host.
 --
 -- A row per dump. Without a host the folder is the workload as it is.
-CREATE VIEW _host_dumps AS
+CREATE OR REPLACE VIEW internal.host_dumps AS
 SELECT
     dumps.run_id,
     CASE
@@ -26,7 +26,7 @@ LEFT JOIN module_memory
 -- What most hosts have of each program.
 --
 -- A row per run and program: the dump of the first host that has the most frequent content.
-CREATE VIEW _usual_dumps AS
+CREATE OR REPLACE VIEW internal.usual_dumps AS
 WITH alike AS (
     SELECT
         *,
@@ -36,7 +36,7 @@ WITH alike AS (
         COUNT(host) OVER (
             PARTITION BY run_id, workload, module_name, platform, occurrence
         ) AS hosts
-    FROM _host_dumps
+    FROM internal.host_dumps
 ),
 
 of_runs AS (
@@ -62,27 +62,7 @@ FROM ranked
 LEFT JOIN of_runs ON of_runs.run_id = ranked.run_id
 WHERE ranked.place = 1;
 
--- The hosts that differ from most: another program, other flags, or no program at all.
---
--- A row per run, program and host that differs; none where all hosts of a run have the same. Hosts
--- are those that `memhouse ingest --host` named, and a program is told by its workload within the
--- host, its name, platform and occurrence. What more than half of the hosts lack, only few have.
---
--- Key: run_id, workload, module_name, platform, occurrence, host.
---
--- workload: the dump's folder within the host, `.` if none
--- host: the host that differs
--- differs_in: program; text, of the same program: names, source lines or constants; flags; status,
---     for example a file that could not be read; missing: most hosts have the program; only here:
---     most have not
--- peak_bytes: of the host's program, in memory space 0
--- usual_peak_bytes: of the program that most hosts have
--- usual_host: the first of the hosts that have it, to compare with
--- status: of the host's dump; null if it has none
--- dump_id: the host's dump; null if it has none
--- module_id: the host's module; null if it has none
--- usual_module_id: the module that most hosts have
-CREATE VIEW differing_hosts AS
+CREATE OR REPLACE VIEW differing_hosts AS
 WITH compared AS (
     SELECT
         most.run_id,
@@ -107,9 +87,9 @@ WITH compared AS (
         own.dump_id,
         own.module_id,
         most.module_id AS usual_module_id
-    FROM _usual_dumps AS most
+    FROM internal.usual_dumps AS most
     INNER JOIN run_parts ON run_parts.run_id = most.run_id AND run_parts.host IS NOT NULL
-    LEFT JOIN _host_dumps AS own
+    LEFT JOIN internal.host_dumps AS own
         ON own.run_id = most.run_id
             AND own.workload = most.workload
             AND own.module_name = most.module_name
@@ -120,6 +100,9 @@ WITH compared AS (
 
 SELECT
     compared.run_id,
+    runs.run_at,
+    lineages.branch,
+    lineages.suite,
     compared.workload,
     compared.module_name,
     compared.platform,
@@ -130,30 +113,39 @@ SELECT
     compared.usual_peak_bytes,
     compared.usual_host,
     compared.status,
-    COALESCE(_dumped.is_latest, FALSE) AS is_latest,
-    COALESCE(_dumped.is_entry, FALSE) AS is_entry,
+    COALESCE(dumped.is_latest, FALSE) AS is_latest,
+    COALESCE(dumped.is_entry, FALSE) AS is_entry,
     compared.dump_id,
     compared.module_id,
     compared.usual_module_id
 FROM compared
-LEFT JOIN _dumped ON _dumped.dump_id = compared.dump_id
+INNER JOIN runs ON runs.run_id = compared.run_id
+INNER JOIN lineages ON lineages.run_id = compared.run_id
+LEFT JOIN internal.dumped ON dumped.dump_id = compared.dump_id
 WHERE compared.differs_in IS NOT NULL;
+COMMENT ON VIEW differing_hosts IS
+'The hosts that differ from most: another program, other flags, or no program at all.
 
--- The programs of each run, once for all of its hosts.
---
--- A row per run and program, whichever number of hosts dumped it; `dumps` has a row for each host,
--- and `differing_hosts` those that differ. Programs are told as there. What was ingested without
--- `--host` has a row per dump.
---
--- Key: run_id, workload, module_name, platform, occurrence.
---
--- workload: the folder within that of a host, `.` if none
--- hosts: how many hosts have the program; 0 where no host was named
--- differing: how many hosts differ, those that lack it included
--- peak_bytes: of the program that most hosts have, in memory space 0
--- dump_id: the dump of the first host that has what most hosts have
--- module_id: the module that most hosts have; null if nothing was readable
-CREATE VIEW run_programs AS
+A row per run, program and host that differs; none where all hosts of a run have the same. Hosts
+are those that `memhouse ingest --host` named, and a program is told by its workload within the
+host, its name, platform and occurrence. What more than half of the hosts lack, only few have.
+
+Key: run_id, workload, module_name, platform, occurrence, host.';
+COMMENT ON COLUMN differing_hosts.workload IS 'the dump''s folder within the host, `.` if none';
+COMMENT ON COLUMN differing_hosts.host IS 'the host that differs';
+COMMENT ON COLUMN differing_hosts.differs_in IS
+'program; text, of the same program: names, source lines or constants; flags; status, for example a
+file that could not be read; missing: most hosts have the program; only here: most have not';
+COMMENT ON COLUMN differing_hosts.peak_bytes IS 'of the host''s program, in memory space 0';
+COMMENT ON COLUMN differing_hosts.usual_peak_bytes IS 'of the program that most hosts have';
+COMMENT ON COLUMN differing_hosts.usual_host IS
+'the first of the hosts that have it, to compare with';
+COMMENT ON COLUMN differing_hosts.status IS 'of the host''s dump; null if it has none';
+COMMENT ON COLUMN differing_hosts.dump_id IS 'the host''s dump; null if it has none';
+COMMENT ON COLUMN differing_hosts.module_id IS 'the host''s module; null if it has none';
+COMMENT ON COLUMN differing_hosts.usual_module_id IS 'the module that most hosts have';
+
+CREATE OR REPLACE VIEW internal.run_programs AS
 WITH counted AS (
     SELECT run_id, workload, module_name, platform, occurrence, COUNT(*) AS differing
     FROM differing_hosts
@@ -172,10 +164,35 @@ SELECT
     most.program_id,
     most.dump_id,
     most.module_id
-FROM _usual_dumps AS most
+FROM internal.usual_dumps AS most
 LEFT JOIN counted
     ON counted.run_id = most.run_id
         AND counted.workload = most.workload
         AND counted.module_name = most.module_name
         AND counted.platform IS NOT DISTINCT FROM most.platform
         AND counted.occurrence = most.occurrence;
+
+CREATE OR REPLACE VIEW run_programs AS
+SELECT
+    dumped.* EXCLUDE (workload),
+    run_programs.* EXCLUDE (run_id, module_name, platform, dump_id, module_id)
+FROM internal.dumped
+INNER JOIN internal.run_programs ON run_programs.dump_id = dumped.dump_id;
+COMMENT ON VIEW run_programs IS
+'The programs of each run, once for all of its hosts.
+
+A row per run and program, whichever number of hosts dumped it; `dumps` has a row for each host,
+and `differing_hosts` those that differ. Programs are told as there. What was ingested without
+`--host` has a row per dump.
+
+Key: run_id, workload, module_name, platform, occurrence.';
+COMMENT ON COLUMN run_programs.workload IS 'the folder within that of a host, `.` if none';
+COMMENT ON COLUMN run_programs.hosts IS
+'how many hosts have the program; 0 where no host was named';
+COMMENT ON COLUMN run_programs.differing IS 'how many hosts differ, those that lack it included';
+COMMENT ON COLUMN run_programs.peak_bytes IS
+'of the program that most hosts have, in memory space 0';
+COMMENT ON COLUMN run_programs.dump_id IS
+'the dump of the first host that has what most hosts have';
+COMMENT ON COLUMN run_programs.module_id IS
+'the module that most hosts have; null if nothing was readable';

@@ -1,52 +1,4 @@
--- What each device has on chip, for one program: see `docs/devices.md`.
---
--- A row per kind of device. Where two cores run one program, the memory of one core.
-CREATE VIEW _devices AS
-SELECT
-    facts.device_kind,
-    facts.vmem_bytes,
-    facts.scoped_vmem_bytes,
-    facts.shared_bytes
-FROM (
-    VALUES
-    ('TPU v2', 16777216, 16777216, NULL),
-    ('TPU v3', 16777216, 16777216, NULL),
-    ('TPU v4', 16777216, 16777216, NULL),
-    ('TPU v4 core', 16777216, 16777216, NULL),
-    ('TPU v5e', 134217728, 16777216, NULL),
-    ('TPU v5p', 67108864, 16777216, NULL),
-    ('TPU v5p core', 67108864, 16777216, NULL),
-    ('TPU v6e', 134217728, 33554432, NULL),
-    ('TPU7x', 67108864, 33554432, NULL),
-    ('NVIDIA H100 80GB HBM3', NULL, NULL, 232448)
-) AS facts (device_kind, vmem_bytes, scoped_vmem_bytes, shared_bytes);
-
--- What each kernel keeps on chip and reserves, beside how much it may.
---
--- A row per dump and instruction that is a TPU kernel (Pallas), reserves memory in HBM, or is a
--- GPU's kernel with shared memory: that is of a block of threads, and known if the dump has the
--- runtime's list of steps. The size
--- of a Pallas kernel is what the compiler says, in an executable's text. A dump is written before
--- the kernel is compiled and does not say it; the kernel then has at least what its blocks and
--- scratch take, see `kernel_parts`, and is_bound is true. Collectives reserve what
--- xla_tpu_scoped_hbm_for_all_reduce gives, in HBM.
---
--- Key: dump_id, instruction_id.
---
--- instruction: the kernel
--- memory_space: where its memory is: 0 is HBM, 1 VMEM; null of a GPU's shared memory
--- is_bound: it takes at least scoped_bytes: what the compiler adds is not known
--- block_bytes: the part in blocks of inputs and outputs, twice where they are pipelined
--- scratch_bytes: the part in scratch operands and in allocations of the kernel's body
--- smem_bytes: its memory in SMEM, for scalars, beside scoped_bytes
--- limit_from: what sets the limit: the kernel's vmem_limit_bytes, a flag, or the device
--- share: scoped_bytes over limit_bytes
--- op_name: the operation's name in the framework
--- source_file: the Python file of source_line
--- source_line: the line that created the kernel
--- device_kind: the device, see `dumps`
--- instruction_id: the instruction, see `instructions`
-CREATE VIEW kernels AS
+CREATE OR REPLACE VIEW internal.kernels AS
 WITH flags AS (
     SELECT
         flags_id,
@@ -112,15 +64,15 @@ placed AS (
         END AS memory_space,
         -- 0 or less means the default.
         CASE WHEN flags.vmem_kib > 0 THEN flags.vmem_kib * 1024 END AS vmem_flag_bytes,
-        _devices.scoped_vmem_bytes,
-        _devices.shared_bytes
+        devices.scoped_vmem_bytes,
+        devices.shared_bytes
     FROM instructions
     INNER JOIN dumps ON dumps.module_id = instructions.module_id
     LEFT JOIN parts
         ON parts.module_id = instructions.module_id
             AND parts.instruction_id = instructions.instruction_id
     LEFT JOIN flags ON flags.flags_id = dumps.flags_id
-    LEFT JOIN _devices ON _devices.device_kind = dumps.device_kind
+    LEFT JOIN internal.devices ON devices.device_kind = dumps.device_kind
     WHERE
         instructions.custom_call_target = 'tpu_custom_call'
         -- The newest compilers give every instruction a part of VMEM, which is no kernel's own.
@@ -186,19 +138,43 @@ SELECT
     instruction_id
 FROM sized;
 
--- The most memory that a kernel of each program takes, from run to run.
---
--- A row per dump and memory space that a kernel takes memory in, see `kernels`. Bounds are compared
--- with bounds only, and what the compiler says with what it says.
---
--- Key: dump_id, memory_space.
---
--- memory_space: where it is: 0 is HBM, 1 VMEM; null of a GPU's shared memory
--- scoped_bytes: the most that a kernel takes
--- is_bound: it takes at least scoped_bytes, see `kernels`
--- limit_bytes: its limit
--- previous_bytes: scoped_bytes of the program before, null if it has none in this memory space
-CREATE VIEW kernel_trends AS
+CREATE OR REPLACE VIEW kernels AS
+SELECT
+    dumped.*,
+    kernels.* EXCLUDE (run_id, workload, module_name, dump_id, module_id)
+FROM internal.dumped
+INNER JOIN internal.kernels ON kernels.dump_id = dumped.dump_id;
+COMMENT ON VIEW kernels IS
+'What each kernel keeps on chip and reserves, beside how much it may.
+
+A row per dump and instruction that is a TPU kernel (Pallas), reserves memory in HBM, or is a
+GPU''s kernel with shared memory: that is of a block of threads, and known if the dump has the
+runtime''s list of steps. The size of a Pallas kernel is what the compiler says, in an executable''s
+text. A dump is written before the kernel is compiled and does not say it; the kernel then has at
+least what its blocks and scratch take, see `kernel_parts`, and is_bound is true. Collectives
+reserve what xla_tpu_scoped_hbm_for_all_reduce gives, in HBM.
+
+Key: dump_id, instruction_id.';
+COMMENT ON COLUMN kernels.instruction IS 'the kernel';
+COMMENT ON COLUMN kernels.memory_space IS
+'where its memory is: 0 is HBM, 1 VMEM; null of a GPU''s shared memory';
+COMMENT ON COLUMN kernels.is_bound IS
+'it takes at least scoped_bytes: what the compiler adds is not known';
+COMMENT ON COLUMN kernels.block_bytes IS
+'the part in blocks of inputs and outputs, twice where they are pipelined';
+COMMENT ON COLUMN kernels.scratch_bytes IS
+'the part in scratch operands and in allocations of the kernel''s body';
+COMMENT ON COLUMN kernels.smem_bytes IS 'its memory in SMEM, for scalars, beside scoped_bytes';
+COMMENT ON COLUMN kernels.limit_from IS
+'what sets the limit: the kernel''s vmem_limit_bytes, a flag, or the device';
+COMMENT ON COLUMN kernels.share IS 'scoped_bytes over limit_bytes';
+COMMENT ON COLUMN kernels.op_name IS 'the operation''s name in the framework';
+COMMENT ON COLUMN kernels.source_file IS 'the Python file of source_line';
+COMMENT ON COLUMN kernels.source_line IS 'the line that created the kernel';
+COMMENT ON COLUMN kernels.device_kind IS 'the device, see `dumps`';
+COMMENT ON COLUMN kernels.instruction_id IS 'the instruction, see `instructions`';
+
+CREATE OR REPLACE VIEW internal.kernel_trends AS
 WITH ranked AS (
     SELECT
         dump_id,
@@ -211,7 +187,7 @@ WITH ranked AS (
             PARTITION BY dump_id, memory_space
             ORDER BY scoped_bytes DESC, limit_bytes, instruction_id
         ) AS place
-    FROM _dump_kernels
+    FROM internal.kernels
     WHERE scoped_bytes > 0
 ),
 
@@ -242,3 +218,24 @@ LEFT JOIN largest AS before
     ON before.dump_id = history.previous_dump_id
         AND before.is_bound = largest.is_bound
         AND COALESCE(before.memory_space, -1) = COALESCE(largest.memory_space, -1);
+
+CREATE OR REPLACE VIEW kernel_trends AS
+SELECT
+    dumped.*,
+    kernel_trends.* EXCLUDE (run_id, run_at, workload, module_name, dump_id)
+FROM internal.dumped
+INNER JOIN internal.kernel_trends ON kernel_trends.dump_id = dumped.dump_id;
+COMMENT ON VIEW kernel_trends IS
+'The most memory that a kernel of each program takes, from run to run.
+
+A row per dump and memory space that a kernel takes memory in, see `kernels`. Bounds are compared
+with bounds only, and what the compiler says with what it says.
+
+Key: dump_id, memory_space.';
+COMMENT ON COLUMN kernel_trends.memory_space IS
+'where it is: 0 is HBM, 1 VMEM; null of a GPU''s shared memory';
+COMMENT ON COLUMN kernel_trends.scoped_bytes IS 'the most that a kernel takes';
+COMMENT ON COLUMN kernel_trends.is_bound IS 'it takes at least scoped_bytes, see `kernels`';
+COMMENT ON COLUMN kernel_trends.limit_bytes IS 'its limit';
+COMMENT ON COLUMN kernel_trends.previous_bytes IS
+'scoped_bytes of the program before, null if it has none in this memory space';

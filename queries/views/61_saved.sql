@@ -1,22 +1,4 @@
--- What the forward pass keeps for the backward pass: candidates for rematerialisation.
---
--- A row per tensor that is kept, a residual, with the memory space of its largest value. The best
--- candidates are large and idle across the peak: large peak_idle_time. What residuals take at the
--- peak, where copies of one may be live together, is counted_bytes of `peak_buffers` where
--- is_saved_for_backward.
---
--- Key: dump_id, residual_id.
---
--- size_bytes: what the largest value that holds the residual takes
--- layers: how many layers it is stacked over
--- read_op_name: the framework's name of what reads it first in the backward pass
--- read_source_file: the Python file of the line that reads it
--- read_source_line: that line
--- read_scope: the scope of what reads it
--- read_operation: the operation that reads it
--- idle_start_time: the last touch before the longest stretch in which nothing reads or writes it
--- idle_end_time: the first touch after that stretch, see idle_time
-CREATE VIEW saved_for_backward AS
+CREATE OR REPLACE VIEW internal.saved_for_backward AS
 SELECT
     residuals.module_id,
     "values".memory_space,
@@ -53,35 +35,50 @@ FROM residuals
 INNER JOIN "values"
     ON "values".module_id = residuals.module_id
         AND "values".value_id = residuals.value_id
-INNER JOIN _operations AS made
+INNER JOIN internal.operations AS made
     ON made.module_id = residuals.module_id
         AND made.instruction_id = residuals.made_instruction_id
 INNER JOIN instructions AS holders
     ON holders.module_id = "values".module_id
         AND holders.instruction_id = "values".instruction_id
-LEFT JOIN _operations AS readers
+LEFT JOIN internal.operations AS readers
     ON readers.module_id = residuals.module_id
         AND readers.instruction_id = residuals.read_instruction_id
 LEFT JOIN module_memory
     ON module_memory.module_id = residuals.module_id
         AND module_memory.memory_space = "values".memory_space;
 
--- Which temp buffers hold much memory for long: candidates for rematerialisation.
---
--- A row per residual (all copies of a tensor that the forward pass keeps for the backward pass)
--- and per other buffer (all values that must share it) in a temp allocation. The best candidates
--- are large and unused across the peak: large size_bytes and peak_idle_time. A loop's body
--- touches what it reads in every iteration. Without scheduled HLO text each value has a row of
--- its own, and what is idle is not known.
---
--- Key: dump_id, value_id.
---
--- value_id: the largest value of the buffer, see `values`
--- size_bytes: what this value takes
--- life: end_time - start_time + 1
--- byte_steps: size_bytes x life
--- idle_byte_steps: size_bytes x idle_time
-CREATE VIEW long_lived AS
+CREATE OR REPLACE VIEW saved_for_backward AS
+SELECT
+    dumped.*,
+    saved_for_backward.* EXCLUDE (module_id)
+FROM internal.dumped
+INNER JOIN internal.saved_for_backward ON saved_for_backward.module_id = dumped.module_id;
+COMMENT ON VIEW saved_for_backward IS
+'What the forward pass keeps for the backward pass: candidates for rematerialisation.
+
+A row per tensor that is kept, a residual, with the memory space of its largest value. The best
+candidates are large and idle across the peak: large peak_idle_time. What residuals take at the
+peak, where copies of one may be live together, is counted_bytes of `peak_buffers` where
+is_saved_for_backward.
+
+Key: dump_id, residual_id.';
+COMMENT ON COLUMN saved_for_backward.size_bytes IS
+'what the largest value that holds the residual takes';
+COMMENT ON COLUMN saved_for_backward.layers IS 'how many layers it is stacked over';
+COMMENT ON COLUMN saved_for_backward.read_op_name IS
+'the framework''s name of what reads it first in the backward pass';
+COMMENT ON COLUMN saved_for_backward.read_source_file IS
+'the Python file of the line that reads it';
+COMMENT ON COLUMN saved_for_backward.read_source_line IS 'that line';
+COMMENT ON COLUMN saved_for_backward.read_scope IS 'the scope of what reads it';
+COMMENT ON COLUMN saved_for_backward.read_operation IS 'the operation that reads it';
+COMMENT ON COLUMN saved_for_backward.idle_start_time IS
+'the last touch before the longest stretch in which nothing reads or writes it';
+COMMENT ON COLUMN saved_for_backward.idle_end_time IS
+'the first touch after that stretch, see idle_time';
+
+CREATE OR REPLACE VIEW internal.long_lived AS
 WITH scheduled AS (
     SELECT DISTINCT module_id FROM alias_sets
 ),
@@ -164,7 +161,7 @@ LEFT JOIN "values"
 LEFT JOIN instructions AS made
     ON made.module_id = held.module_id
         AND made.instruction_id = "values".instruction_id
-LEFT JOIN _operations AS origins
+LEFT JOIN internal.operations AS origins
     ON origins.module_id = held.module_id
         AND origins.instruction_id
         = COALESCE("values".origin_instruction_id, "values".instruction_id)
@@ -173,3 +170,25 @@ LEFT JOIN module_memory
         AND module_memory.memory_space = "values".memory_space
 -- A set that a residual's value leads has the residual's row alone.
 WHERE held.residual_id IS NOT NULL OR "values".residual_id IS NULL;
+
+CREATE OR REPLACE VIEW long_lived AS
+SELECT
+    dumped.*,
+    long_lived.* EXCLUDE (module_id)
+FROM internal.dumped
+INNER JOIN internal.long_lived ON long_lived.module_id = dumped.module_id;
+COMMENT ON VIEW long_lived IS
+'Which temp buffers hold much memory for long: candidates for rematerialisation.
+
+A row per residual (all copies of a tensor that the forward pass keeps for the backward pass) and
+per other buffer (all values that must share it) in a temp allocation. The best candidates are
+large and unused across the peak: large size_bytes and peak_idle_time. A loop''s body touches what
+it reads in every iteration. Without scheduled HLO text each value has a row of its own, and what
+is idle is not known.
+
+Key: dump_id, value_id.';
+COMMENT ON COLUMN long_lived.value_id IS 'the largest value of the buffer, see `values`';
+COMMENT ON COLUMN long_lived.size_bytes IS 'what this value takes';
+COMMENT ON COLUMN long_lived.life IS 'end_time - start_time + 1';
+COMMENT ON COLUMN long_lived.byte_steps IS 'size_bytes x life';
+COMMENT ON COLUMN long_lived.idle_byte_steps IS 'size_bytes x idle_time';

@@ -1,7 +1,7 @@
 -- What each instruction says of the values that it makes and of those whose origin it is.
 --
 -- A row per instruction.
-CREATE VIEW _operations AS
+CREATE OR REPLACE VIEW internal.operations AS
 SELECT
     instructions.module_id,
     instructions.instruction_id,
@@ -27,7 +27,7 @@ LEFT JOIN scopes
 --
 -- A row per allocation that is occupied throughout, and per value in a temp allocation. value_id
 -- is the value, or the value that the allocation is for: the argument, the result, the constant.
-CREATE VIEW _buffers AS
+CREATE OR REPLACE VIEW internal.buffer_extents AS
 SELECT
     allocations.module_id,
     allocations.memory_space,
@@ -88,25 +88,7 @@ INNER JOIN module_memory
         AND module_memory.memory_space = allocations.memory_space
 WHERE allocations.is_temp;
 
--- What takes memory in a module, buffer by buffer: when, where, whose it is, and at the peak.
---
--- A row per allocation that is occupied throughout, shown by the value that it is for, and a row
--- per value in a temp allocation. counted_at_peak_bytes add up to the peak: the bytes that aliased
--- values share count for the first value in address order. op_name, source, scope and operation
--- say what a buffer holds: the origin. A copy, a loop or a fusion may have made the buffer:
--- instruction, opcode and the columns made_… say so. Without HLO text the origin is the
--- instruction that makes the value. A buffer takes memory from taken_from to taken_to; the value
--- in it lives from start_time to end_time. Arguments, outputs and constants take memory throughout,
--- also while no value lives in them. To ask for the peak alone, filter on is_live_at_peak.
---
--- Key: dump_id, allocation_index, value_id.
---
--- padding_bytes: what tiling adds to the value's logical size
--- counted_at_peak_bytes: the part of the buffer's extent that no other before it in address order
---     covers at the peak; null if it is not live then
--- kind: arguments, copies of arguments, outputs, constants, temps or other: what to call the
---     buffer where the program has no name for it
-CREATE VIEW buffers AS
+CREATE OR REPLACE VIEW internal.buffers AS
 WITH counted AS (
     SELECT
         *,
@@ -127,7 +109,7 @@ WITH counted AS (
                         0
                     )
         END AS counted_at_peak_bytes
-    FROM _buffers
+    FROM internal.buffer_extents
 )
 
 SELECT
@@ -187,23 +169,39 @@ LEFT JOIN "values"
 LEFT JOIN instructions AS made
     ON made.module_id = counted.module_id
         AND made.instruction_id = "values".instruction_id
-LEFT JOIN _operations AS held
+LEFT JOIN internal.operations AS held
     ON held.module_id = counted.module_id
         AND held.instruction_id
         = COALESCE("values".origin_instruction_id, "values".instruction_id);
 
--- What fills a memory space at its peak, buffer by buffer.
---
--- A row per row of `buffers` that is live at the peak: how to read the columns is said there.
--- counted_bytes add up to the peak: the bytes that aliased values share count for the first value
--- in address order.
---
--- Key: dump_id, memory_space, rank.
---
--- rank: 1 for the buffer that counts most
--- counted_bytes: the part of the buffer's extent that no row before it in address order covers
--- running_bytes: counted_bytes of this and all higher ranks
-CREATE VIEW peak_buffers AS
+CREATE OR REPLACE VIEW buffers AS
+SELECT
+    dumped.*,
+    buffers.* EXCLUDE (module_id)
+FROM internal.dumped
+INNER JOIN internal.buffers ON buffers.module_id = dumped.module_id;
+COMMENT ON VIEW buffers IS
+'What takes memory in a module, buffer by buffer: when, where, whose it is, and at the peak.
+
+A row per allocation that is occupied throughout, shown by the value that it is for, and a row per
+value in a temp allocation. counted_at_peak_bytes add up to the peak: the bytes that aliased
+values share count for the first value in address order. op_name, source, scope and operation say
+what a buffer holds: the origin. A copy, a loop or a fusion may have made the buffer: instruction,
+opcode and the columns made_… say so. Without HLO text the origin is the instruction that makes
+the value. A buffer takes memory from taken_from to taken_to; the value in it lives from
+start_time to end_time. Arguments, outputs and constants take memory throughout, also while no
+value lives in them. To ask for the peak alone, filter on is_live_at_peak.
+
+Key: dump_id, allocation_index, value_id.';
+COMMENT ON COLUMN buffers.padding_bytes IS 'what tiling adds to the value''s logical size';
+COMMENT ON COLUMN buffers.counted_at_peak_bytes IS
+'the part of the buffer''s extent that no other before it in address order covers at the peak; null
+if it is not live then';
+COMMENT ON COLUMN buffers.kind IS
+'arguments, copies of arguments, outputs, constants, temps or other: what to call the buffer where
+the program has no name for it';
+
+CREATE OR REPLACE VIEW internal.peak_buffers AS
 SELECT
     module_id,
     memory_space,
@@ -256,22 +254,46 @@ SELECT
     value_id,
     taken_from,
     taken_to
-FROM _module_buffers
+FROM internal.buffers
 WHERE is_live_at_peak;
 
--- How full a memory space is over a module's schedule.
---
--- A row per memory space and stretch of the schedule in which the space's bytes do not change.
---
--- Key: dump_id, memory_space, start_time.
---
--- start_time: first time of the stretch
--- end_time: last time of the stretch
--- occupied_bytes: union of the addresses of what is live
--- live_bytes: sum of the sizes of what is live; aliased values count twice
--- instruction: the instruction at start_time
--- op_name: the framework's name of its operation
-CREATE VIEW timeline AS
+CREATE OR REPLACE VIEW peak_buffers_by_space AS
+SELECT
+    dumped.*,
+    peak_buffers.* EXCLUDE (module_id)
+FROM internal.dumped
+INNER JOIN internal.peak_buffers ON peak_buffers.module_id = dumped.module_id;
+COMMENT ON VIEW peak_buffers_by_space IS
+'What fills a memory space at its peak, buffer by buffer.
+
+A row per row of `buffers` that is live at the peak: how to read the columns is said there.
+counted_bytes add up to the peak: the bytes that aliased values share count for the first value in
+address order.
+
+Key: dump_id, memory_space, rank.';
+COMMENT ON COLUMN peak_buffers_by_space.rank IS '1 for the buffer that counts most';
+COMMENT ON COLUMN peak_buffers_by_space.counted_bytes IS
+'the part of the buffer''s extent that no row before it in address order covers';
+COMMENT ON COLUMN peak_buffers_by_space.running_bytes IS
+'counted_bytes of this and all higher ranks';
+
+CREATE OR REPLACE VIEW peak_buffers AS
+SELECT * EXCLUDE (memory_space)
+FROM peak_buffers_by_space
+WHERE memory_space = 0;
+COMMENT ON VIEW peak_buffers IS
+'What takes the main memory when it is fullest, buffer by buffer.
+
+A row per buffer that is live at the peak; counted_bytes add up to the peak. Other memory spaces
+are in `peak_buffers_by_space`.
+
+Key: dump_id, allocation_index, value_id.';
+COMMENT ON COLUMN peak_buffers.rank IS '1 for the buffer that counts most';
+COMMENT ON COLUMN peak_buffers.counted_bytes IS
+'the part of the buffer''s extent that no row before it in address order covers';
+COMMENT ON COLUMN peak_buffers.running_bytes IS 'counted_bytes of this and all higher ranks';
+
+CREATE OR REPLACE VIEW internal.timeline AS
 SELECT
     steps.module_id,
     steps.memory_space,
@@ -294,3 +316,42 @@ INNER JOIN modules ON modules.module_id = steps.module_id
 LEFT JOIN instructions
     ON instructions.module_id = steps.module_id
         AND instructions.schedule_time = steps.start_time;
+
+CREATE OR REPLACE VIEW timeline_by_space AS
+SELECT
+    dumped.*,
+    timeline.* EXCLUDE (module_id)
+FROM internal.dumped
+INNER JOIN internal.timeline ON timeline.module_id = dumped.module_id;
+COMMENT ON VIEW timeline_by_space IS
+'How full a memory space is over a module''s schedule.
+
+A row per memory space and stretch of the schedule in which the space''s bytes do not change.
+
+Key: dump_id, memory_space, start_time.';
+COMMENT ON COLUMN timeline_by_space.start_time IS 'first time of the stretch';
+COMMENT ON COLUMN timeline_by_space.end_time IS 'last time of the stretch';
+COMMENT ON COLUMN timeline_by_space.occupied_bytes IS 'union of the addresses of what is live';
+COMMENT ON COLUMN timeline_by_space.live_bytes IS
+'sum of the sizes of what is live; aliased values count twice';
+COMMENT ON COLUMN timeline_by_space.instruction IS 'the instruction at start_time';
+COMMENT ON COLUMN timeline_by_space.op_name IS 'the framework''s name of its operation';
+
+CREATE OR REPLACE VIEW timeline AS
+SELECT * EXCLUDE (memory_space)
+FROM timeline_by_space
+WHERE memory_space = 0;
+COMMENT ON VIEW timeline IS
+'How full the main memory is over the schedule.
+
+A row per dump and stretch of the schedule without a change. Other memory spaces are in
+`timeline_by_space`.
+
+Key: dump_id, start_time.';
+COMMENT ON COLUMN timeline.start_time IS 'first time of the stretch';
+COMMENT ON COLUMN timeline.end_time IS 'last time of the stretch';
+COMMENT ON COLUMN timeline.occupied_bytes IS 'union of the addresses of what is live';
+COMMENT ON COLUMN timeline.live_bytes IS
+'sum of the sizes of what is live; aliased values count twice';
+COMMENT ON COLUMN timeline.instruction IS 'the instruction at start_time';
+COMMENT ON COLUMN timeline.op_name IS 'the framework''s name of its operation';

@@ -1,22 +1,4 @@
--- How each metric of each module changed from run to run, and what else changed with it.
---
--- A row per dump, memory space and metric. The dumps of a series follow each other in order of
--- their runs, within one branch and suite, whenever they were ingested: see `history` and
--- `lineages`. A row is compared with the last dump before it that has figures. The first dump of
--- a series, and a dump without a peak, is compared with nothing, and the changes are null. A
--- failed dump has a row for each metric in memory space 0, without values. A series that a run
--- lacks has no row there: see `gone`.
---
--- Key: dump_id, memory_space, metric.
---
--- run_number: the run's place among the runs of branch and suite, from 1
--- series_number: 1 for the first series of its workload, module name and platform
--- is_new: the series begins here, and not with the first run of its branch and suite
--- missed_runs: runs of the branch and suite between these two, without figures of the series
--- is_last: no later run of the branch and suite has the series
--- runs_since: their runs after this one, if it is the series' last: 0, or the series is gone
--- content_changed: the program is another one than before; names and source lines do not count
-CREATE VIEW trends AS
+CREATE OR REPLACE VIEW internal.trends AS
 WITH placed AS (
     SELECT
         runs.run_id,
@@ -54,7 +36,7 @@ compared AS (
         dumps.module_name,
         dumps.platform,
         dumps.occurrence,
-        _entry_programs.is_entry,
+        entry_programs.is_entry,
         history.series_id,
         history.series_number,
         history.is_new,
@@ -83,7 +65,7 @@ compared AS (
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN placed ON placed.run_id = dumps.run_id
-    INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
+    INNER JOIN internal.entry_programs ON entry_programs.dump_id = dumps.dump_id
     LEFT JOIN programs ON programs.module_id = dumps.module_id
     LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
     LEFT JOIN placed AS previously_placed ON previously_placed.run_id = previous.run_id
@@ -98,14 +80,14 @@ levels AS (
         metrics.memory_space,
         metrics.metric,
         CASE
-            WHEN _metric_names.is_better_higher THEN MAX(metrics.value_bytes) OVER so_far
+            WHEN metric_names.is_better_higher THEN MAX(metrics.value_bytes) OVER so_far
             ELSE MIN(metrics.value_bytes) OVER so_far
         END AS best_bytes
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN modules ON modules.module_id = dumps.module_id
-    INNER JOIN _module_metrics AS metrics ON metrics.module_id = dumps.module_id
-    INNER JOIN _metric_names ON _metric_names.metric = metrics.metric
+    INNER JOIN internal.metrics AS metrics ON metrics.module_id = dumps.module_id
+    INNER JOIN internal.metric_names ON metric_names.metric = metrics.metric
     WHERE history.chain_index = history.level_index
     WINDOW
         so_far AS (
@@ -135,7 +117,7 @@ SELECT
     COALESCE(metrics.memory_space, 0) AS memory_space,
     COALESCE(metrics.space, CASE WHEN compared.platform = 'cpu' THEN 'host' ELSE 'hbm' END)
         AS space,
-    _metric_names.metric,
+    metric_names.metric,
     metrics.value_bytes,
     previous.value_bytes AS previous_bytes,
     metrics.value_bytes - previous.value_bytes AS change_bytes,
@@ -160,31 +142,91 @@ SELECT
     compared.origin,
     compared.grade
 FROM compared
-CROSS JOIN _metric_names
-LEFT JOIN _module_metrics AS metrics
+CROSS JOIN internal.metric_names
+LEFT JOIN internal.metrics AS metrics
     ON metrics.module_id = compared.module_id
-        AND metrics.metric = _metric_names.metric
-LEFT JOIN _module_metrics AS previous
+        AND metrics.metric = metric_names.metric
+LEFT JOIN internal.metrics AS previous
     ON previous.module_id = compared.previous_module_id
         AND previous.memory_space = metrics.memory_space
-        AND previous.metric = _metric_names.metric
+        AND previous.metric = metric_names.metric
 LEFT JOIN levels
     ON levels.series_id = compared.series_id
         AND levels.level_index = compared.level_index
         AND levels.memory_space = metrics.memory_space
-        AND levels.metric = _metric_names.metric
+        AND levels.metric = metric_names.metric
 -- No figure of orders, which are worked out where `ingest --orders` asks for them, is no row.
 WHERE metrics.module_id IS NULL OR metrics.value_bytes IS NOT NULL;
 
--- In which run which metric grew: the rows of `trends` that grew by more than one percent.
---
--- A row per run, series, memory space and metric. For another threshold, filter `trends`, or
--- use `memhouse check`. More aliased, constant or thread-local bytes are not a regression.
---
--- Key: dump_id, memory_space, metric.
---
--- now_bytes: the metric's value
-CREATE VIEW regressions AS
+CREATE OR REPLACE VIEW trends_by_space AS
+SELECT
+    dumped.*,
+    trends.* EXCLUDE (
+        run_id,
+        run_at,
+        branch,
+        suite,
+        workload,
+        module_name,
+        platform,
+        is_entry,
+        dump_id,
+        module_id
+    )
+FROM internal.dumped
+INNER JOIN internal.trends ON trends.dump_id = dumped.dump_id;
+COMMENT ON VIEW trends_by_space IS
+'How each metric of each module changed from run to run, and what else changed with it.
+
+A row per dump, memory space and metric. The dumps of a series follow each other in order of their
+runs, within one branch and suite, whenever they were ingested: see `history` and `lineages`. A
+row is compared with the last dump before it that has figures. The first dump of a series, and a
+dump without a peak, is compared with nothing, and the changes are null. A failed dump has a row
+for each metric in memory space 0, without values. A series that a run lacks has no row there: see
+`gone`.
+
+Key: dump_id, memory_space, metric.';
+COMMENT ON COLUMN trends_by_space.run_number IS
+'the run''s place among the runs of branch and suite, from 1';
+COMMENT ON COLUMN trends_by_space.series_number IS
+'1 for the first series of its workload, module name and platform';
+COMMENT ON COLUMN trends_by_space.is_new IS
+'the series begins here, and not with the first run of its branch and suite';
+COMMENT ON COLUMN trends_by_space.missed_runs IS
+'runs of the branch and suite between these two, without figures of the series';
+COMMENT ON COLUMN trends_by_space.is_last IS 'no later run of the branch and suite has the series';
+COMMENT ON COLUMN trends_by_space.runs_since IS
+'their runs after this one, if it is the series'' last: 0, or the series is gone';
+COMMENT ON COLUMN trends_by_space.content_changed IS
+'the program is another one than before; names and source lines do not count';
+
+CREATE OR REPLACE VIEW trends AS
+SELECT * EXCLUDE (memory_space)
+FROM trends_by_space
+WHERE memory_space = 0;
+COMMENT ON VIEW trends IS
+'How each metric of each program changed from run to run, and what else changed with it.
+
+A row per dump and metric, of the main memory; other memory spaces are in `trends_by_space`. The
+dumps of a series follow each other in order of their runs, within one branch and suite. A row is
+compared with the last dump before it that has figures.
+
+Key: dump_id, metric.';
+COMMENT ON COLUMN trends.run_number IS
+'the run''s place among the runs of branch and suite, from 1';
+COMMENT ON COLUMN trends.series_number IS
+'1 for the first series of its workload, module name and platform';
+COMMENT ON COLUMN trends.is_new IS
+'the series begins here, and not with the first run of its branch and suite';
+COMMENT ON COLUMN trends.missed_runs IS
+'runs of the branch and suite between these two, without figures of the series';
+COMMENT ON COLUMN trends.is_last IS 'no later run of the branch and suite has the series';
+COMMENT ON COLUMN trends.runs_since IS
+'their runs after this one, if it is the series'' last: 0, or the series is gone';
+COMMENT ON COLUMN trends.content_changed IS
+'the program is another one than before; names and source lines do not count';
+
+CREATE OR REPLACE VIEW internal.regressions AS
 SELECT
     run_id,
     run_at,
@@ -211,24 +253,42 @@ SELECT
     module_id,
     change_bytes,
     change_pct
-FROM _dump_trends
+FROM internal.trends
 WHERE
     content_changed
     AND change_bytes > 0.01 * previous_bytes
-    AND metric IN (SELECT metric FROM _metric_names WHERE regresses AND NOT is_better_higher);
+    AND metric IN (
+        SELECT metric FROM internal.metric_names WHERE regresses AND NOT is_better_higher
+    );
 
--- How each scope's share of the peak changed from run to run.
---
--- A row per dump, memory space, whole scope and pass that the dump or the one before it has: see
--- `memory_by_scope`. The rows of a dump and space add up to its peak, and their changes to the
--- peak's change. A dump is compared with the dump that `trends` compares it with.
---
--- Key: dump_id, memory_space, scope, pass.
---
--- scope: the scope, all its steps; empty for arguments and for what is in no scope
--- counted_bytes: what the scope adds to the peak; 0 if it is gone
--- previous_bytes: the same in previous_run_id; 0 if the scope is new, null if there is no such run
-CREATE VIEW scope_trends AS
+CREATE OR REPLACE VIEW regressions AS
+SELECT
+    dumped.*,
+    regressions.* EXCLUDE (
+        run_id,
+        run_at,
+        branch,
+        suite,
+        workload,
+        module_name,
+        platform,
+        dump_id,
+        module_id,
+        memory_space
+    )
+FROM internal.dumped
+INNER JOIN internal.regressions ON regressions.dump_id = dumped.dump_id
+WHERE regressions.memory_space = 0;
+COMMENT ON VIEW regressions IS
+'In which run which metric grew: the rows of `trends` that grew by more than one percent.
+
+A row per run, series and metric, of the main memory. For another threshold, filter `trends`, or use
+`memhouse check`. More aliased, constant or thread-local bytes are not a regression.
+
+Key: dump_id, metric.';
+COMMENT ON COLUMN regressions.now_bytes IS 'the metric''s value';
+
+CREATE OR REPLACE VIEW internal.scope_trends AS
 WITH sides AS (
     SELECT TRUE AS is_previous
     UNION ALL SELECT FALSE
@@ -271,18 +331,21 @@ counted AS (
         spaces.shown_module_id,
         spaces.memory_space,
         spaces.space,
-        _buffers.value_id,
+        buffer_extents.value_id,
         GREATEST(
-            _buffers.offset_bytes + _buffers.size_bytes - GREATEST(
-                _buffers.offset_bytes,
+            buffer_extents.offset_bytes + buffer_extents.size_bytes - GREATEST(
+                buffer_extents.offset_bytes,
                 COALESCE(
-                    MAX(_buffers.offset_bytes + _buffers.size_bytes) OVER (
+                    MAX(buffer_extents.offset_bytes + buffer_extents.size_bytes) OVER (
                         PARTITION BY
                             spaces.module_id,
                             spaces.previous_module_id,
                             spaces.is_previous,
-                            _buffers.allocation_index
-                        ORDER BY _buffers.offset_bytes, _buffers.size_bytes DESC, _buffers.value_id
+                            buffer_extents.allocation_index
+                        ORDER BY
+                            buffer_extents.offset_bytes,
+                            buffer_extents.size_bytes DESC,
+                            buffer_extents.value_id
                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
                     ),
                     0
@@ -291,10 +354,10 @@ counted AS (
             0
         ) AS counted_bytes
     FROM spaces
-    INNER JOIN _buffers
-        ON _buffers.module_id = spaces.shown_module_id
-            AND _buffers.memory_space = spaces.memory_space
-            AND _buffers.is_live_at_peak
+    INNER JOIN internal.buffer_extents
+        ON buffer_extents.module_id = spaces.shown_module_id
+            AND buffer_extents.memory_space = spaces.memory_space
+            AND buffer_extents.is_live_at_peak
 ),
 
 changes AS (
@@ -356,3 +419,35 @@ LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
 INNER JOIN changes
     ON changes.module_id = dumps.module_id
         AND COALESCE(changes.previous_module_id, 0) = COALESCE(previous.module_id, 0);
+
+CREATE OR REPLACE VIEW scope_trends AS
+SELECT
+    dumped.*,
+    scope_trends.* EXCLUDE (
+        run_id,
+        run_at,
+        branch,
+        suite,
+        workload,
+        module_name,
+        platform,
+        dump_id,
+        module_id,
+        memory_space
+    )
+FROM internal.dumped
+INNER JOIN internal.scope_trends ON scope_trends.dump_id = dumped.dump_id
+WHERE scope_trends.memory_space = 0;
+COMMENT ON VIEW scope_trends IS
+'How each scope''s share of the peak changed from run to run.
+
+A row per dump, whole scope and pass that the dump or the one before it has, of the main memory. The
+rows of a dump add up to its peak, and their changes to the peak''s change. A dump is compared
+with the dump that `trends` compares it with.
+
+Key: dump_id, scope, pass.';
+COMMENT ON COLUMN scope_trends.scope IS
+'the scope, all its steps; empty for arguments and for what is in no scope';
+COMMENT ON COLUMN scope_trends.counted_bytes IS 'what the scope adds to the peak; 0 if it is gone';
+COMMENT ON COLUMN scope_trends.previous_bytes IS
+'the same in previous_run_id; 0 if the scope is new, null if there is no such run';
