@@ -46,8 +46,8 @@ def attribute(analysis: Analysis, *, is_scheduled: bool = True) -> Attribution:
     """Find each value's owner, pass and role, and each instruction's scope and pass.
 
     Args:
-        is_scheduled: whether the times of the analysis are those of the module's figures. Owners do
-            not depend on times, accesses do.
+        is_scheduled: whether the analysis has the times of the module's figures, also those of an
+            estimated schedule. Owners do not depend on times, accesses do.
     """
     program, flow = analysis.program, analysis.flow
     named = NamedProgram(program, flow)

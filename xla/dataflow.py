@@ -71,7 +71,8 @@ def _find_uses(
 ) -> tuple[list[int], list[int], list[int], list[int]]:
     """The uses of all values, see `Dataflow`: value, reader, operand number, slot of the operand.
 
-    A root is a user of each value at its positions, even if it only forwards the value.
+    A tuple or domain reads nothing, a get-tuple-element or copy of a tuple its table alone; a
+    bitcast reads. A root is a user of each value at its positions, even if it only refers to it.
     """
     use_value: list[int] = []
     use_row: list[int] = []
@@ -81,6 +82,7 @@ def _find_uses(
     starts, sizes = slots.start, slots.size
     for row, operands in enumerate(program.operands):
         start = starts[row]
+        # Instructions of fused computations have no slots.
         if start == NONE or not operands:
             continue
         opcode = program.opcode[row]

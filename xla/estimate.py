@@ -97,16 +97,16 @@ def with_heap_ends(analysis: Analysis, platform: str) -> Analysis:
     return replace(analysis, liveness=replace(analysis.liveness, end=ends))
 
 
-def _temp_offsets(addresses: Mapping[int, int], sizes: ValueSizes) -> dict[int, int]:
+def _temp_offsets(first_values: Mapping[int, int], sizes: ValueSizes) -> dict[int, int]:
     """By temp value, the offset of its address: addresses follow each other within a space.
 
     Args:
-        addresses: as `_find_addresses` returns them.
+        first_values: by temp value, the first of the values that share its address.
     """
     # Values that share an address may be in two spaces: then it is an address of each.
     largest: dict[tuple[int, int], int] = {}
-    for value, number in addresses.items():
-        address = (sizes.memory_space[value], number)
+    for value, first_value in first_values.items():
+        address = (sizes.memory_space[value], first_value)
         largest[address] = max(largest.get(address, 0), sizes.size_bytes[value])
     offset_of_address: dict[tuple[int, int], int] = {}
     next_offset: defaultdict[int, int] = defaultdict(int)
@@ -114,8 +114,8 @@ def _temp_offsets(addresses: Mapping[int, int], sizes: ValueSizes) -> dict[int, 
         offset_of_address[address] = next_offset[address[0]]
         next_offset[address[0]] += largest[address]
     return {
-        value: offset_of_address[sizes.memory_space[value], number]
-        for value, number in addresses.items()
+        value: offset_of_address[sizes.memory_space[value], first_value]
+        for value, first_value in first_values.items()
     }
 
 

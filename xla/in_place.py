@@ -64,6 +64,11 @@ class InPlaceRules:
         return self._pairs_by_opcode(row, opcode)
 
     def _pairs_by_opcode(self, row: int, opcode: str) -> list[InPlacePair]:
+        """The operands that must share memory with the result, by an opcode's rule.
+
+        Args:
+            opcode: the instruction's, or of a start such as `scatter-start` what it starts.
+        """
         n_operands = len(self.program.operands[row])
         match opcode:
             case "dynamic-update-slice" | "set-dimension-size":

@@ -204,10 +204,11 @@ def _resolve_operand(program: PassProgram, user: int, number: int) -> int:
 
 
 def digest(program: PassProgram) -> int:
-    """A hash of the program's instructions without names and origins, in 53 bits.
+    """A hash of the instructions without names and source lines, in 53 bits.
 
-    An instruction counts with its opcode, its shape and those of its operands; where the text is
-    a schedule, with its position in its computation, too.
+    The first pass after which the digests of two modules differ made them different. An instruction
+    counts with its opcode, its shape and those of its operands; where the text is a schedule, with
+    its position in its computation, too.
     """
     codes = [_code(*pair) for pair in zip(program.opcode, program.shape, strict=True)]
     lines = []
