@@ -132,17 +132,13 @@ WITH named AS (
     SELECT table_name AS name, 'table' AS kind FROM duckdb_tables()
     WHERE NOT internal AND NOT starts_with(table_name, '_')
     UNION ALL
-    SELECT
-        view_name,
-        -- What a file stores otherwise than it is read.
-        IF('_' || view_name IN (SELECT table_name FROM duckdb_tables()), 'table', 'view')
-    FROM duckdb_views()
-    WHERE NOT internal AND NOT starts_with(view_name, '_')
+    SELECT view_name, 'view' FROM duckdb_views()
+    WHERE schema_name = 'main' AND NOT internal AND NOT starts_with(view_name, '_')
 )
 SELECT table_name, column_name
 FROM duckdb_columns()
 INNER JOIN named ON named.name = table_name
-WHERE named.kind = $1 AND NOT starts_with(column_name, '_')
+WHERE schema_name = 'main' AND named.kind = $1 AND NOT starts_with(column_name, '_')
 ORDER BY table_name, column_index
 """
 

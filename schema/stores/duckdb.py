@@ -592,11 +592,6 @@ class Store:
         self.is_new = False
         return connection
 
-    @property
-    def keeps_views(self) -> bool:
-        """Whether views that are made in it are there when it is opened again."""
-        return not self._is_in_memory
-
     # -- Reading ---------------------------------------------------------------------------
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
