@@ -1,7 +1,7 @@
 """The SQL of memhouse: views, macros, statements, checks and examples.
 
-The files of `views/` and then of `macros/` are run as they are, in the order of their names; a name
-is defined before it is used. Public relations are in the schema `main`; those that other views
+`schema/history/views.sql`, the files of `views/` and then of `macros/` are run as they are, in the
+order of their names; a name is defined before it is used. Public relations are in the schema `main`; those that other views
 build on are in the schema `internal`. A view's comment says what it answers, then what a row is,
 and last its key. A column's comment stands beside its view if it has a meaning there alone;
 otherwise it is the meaning of the column's name in `views/columns.txt` or in METRICS. A macro's
@@ -21,6 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..schema.errors import UsageError, WarehouseError
+from ..schema.history import series
 from ..schema.metrics import METRICS
 from ..schema.readable import quoted
 from ..schema.stores import open_store
@@ -204,7 +205,8 @@ def _notes(text: str) -> dict[str, str]:
 def _scripts() -> dict[str, str]:
     """The files that define views and macros, in the order in which they are run."""
     files = [*sorted(_HERE.glob("views/*.sql")), *sorted(_HERE.glob("macros/*.sql"))]
-    return {f"{file.parent.name}/{file.name}": file.read_text() for file in files}
+    scripts = {f"{file.parent.name}/{file.name}": file.read_text() for file in files}
+    return {"history/views.sql": series.VIEWS, **scripts}
 
 
 def _sql_of(kind: str, name: str) -> str:

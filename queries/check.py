@@ -239,7 +239,7 @@ def check(
     named = None if baseline is None or baseline.startswith("branch=") else baseline
     require_runs(store, (run, "run"), (named, "baseline"))
     # A run of logs alone has no programs.
-    has_dumps = set(store.rows("SELECT run_id FROM lineages")["run_id"].to_pylist())
+    has_dumps = set(store.rows("SELECT run_id FROM internal.lineages")["run_id"].to_pylist())
     if not has_dumps:
         raise UsageError("there are no runs to judge: see `memhouse ingest`", "run")
     judged = run or store.rows(statement("runs.entered_last"))["run_id"][0].as_py()

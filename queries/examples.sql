@@ -333,16 +333,9 @@ INNER JOIN latest USING (module_id)
 GROUP BY workload, role
 ORDER BY counted_bytes DESC;
 
--- lineages: The runs of each branch
-SELECT branch, suite, MAX(run_number) AS runs
-FROM lineages
-GROUP BY branch, suite
-ORDER BY branch, suite;
-
 -- history: Which programs changed, when, and why?
 SELECT run_id, workload, module_name, cause
 FROM history
-INNER JOIN dumps USING (dump_id)
 WHERE cause IS NOT NULL
 ORDER BY run_id, workload;
 
@@ -382,24 +375,16 @@ FROM trends_by_space
 WHERE space = 'vmem' AND metric = 'peak_bytes'
 ORDER BY run_at, workload;
 
--- gone: Which programs vanished, and in which run?
-SELECT gone.run_id, dumps.workload, dumps.module_name
-FROM gone
-INNER JOIN dumps ON dumps.dump_id = gone.last_dump_id
-ORDER BY gone.run_id, dumps.workload;
-
--- gone: When a program that was missing came back
+-- history: When a program that was missing came back
 SELECT
-    gone.run_id AS missing_in,
-    before.workload,
     before.run_id AS last_seen,
-    after.run_id AS back_in,
+    history.run_id AS back_in,
+    history.workload,
     history.missed_runs
-FROM gone
-INNER JOIN dumps AS before ON before.dump_id = gone.last_dump_id
-LEFT JOIN history ON history.previous_dump_id = gone.last_dump_id
-LEFT JOIN dumps AS after ON after.dump_id = history.dump_id
-ORDER BY missing_in, before.workload;
+FROM history
+INNER JOIN dumps AS before ON before.dump_id = history.previous_dump_id
+WHERE history.missed_runs > 0
+ORDER BY back_in, history.workload;
 
 -- accepted_changes: Growth that was accepted
 SELECT run_id, workload, metric, accepted_bytes, reason

@@ -115,7 +115,7 @@ def _relations(nodes: Iterable[Node], store: Store) -> dict[str, _Relation]:
 
 
 def _has_branches(store: Store) -> bool:
-    counted = store.rows("SELECT COUNT(DISTINCT branch) AS branches FROM lineages")
+    counted = store.rows("SELECT COUNT(DISTINCT branch) AS branches FROM internal.lineages")
     return bool(counted["branches"][0].as_py() > 1)
 
 

@@ -25,9 +25,9 @@ from .timeline import timeline
 
 # The name of the dump's run beside the module.
 _RUN = "before"
-# A diff does not ask for these, or the store works them out anew.
+# A diff does not ask for these, or the store fills them.
 _LEFT_OUT = {
-    *("accepted_changes", "causes", "file_sets", "gone", "history", "lineages"),
+    *("accepted_changes", "causes", "dump_series", "file_sets"),
     *("oom_buffers", "oom_reports", "run_labels"),
 }
 

@@ -341,7 +341,7 @@ _NAMED: dict[str, dict[str, str | None]] = {
 _KNOWN = {
     "module": "SELECT DISTINCT UNNEST([workload, module_name, workload || '/' || module_name])"
     " AS name FROM dumps",
-    "series_id": "SELECT DISTINCT CAST(series_id AS VARCHAR) AS name FROM history",
+    "series_id": "SELECT DISTINCT CAST(series_id AS VARCHAR) AS name FROM dump_series",
     "module_id": "SELECT CAST(module_id AS VARCHAR) AS name FROM modules",
     "line": "SELECT DISTINCT file || ':' || line AS name FROM stack_frames WHERE file IS NOT NULL",
     "memory space": "SELECT DISTINCT CAST(memory_space AS VARCHAR) AS name FROM memory_spaces",

@@ -1,9 +1,12 @@
-"""Holds the warehouse against what the dumps say of themselves."""
+"""`memhouse verify`: compares the warehouse with the totals and ranges in its dumps.
+
+Each check is a `.sql` file in `checks/` whose first line states what holds; its rows are
+violations, with columns module_id and breach.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -11,71 +14,6 @@ from ..schema.stores.duckdb import Store
 from .catalogue import Check, checks, statement
 from .questions import question
 from .result import Result, Rows, counted
-
-# Where the stored history is not what the dumps give.
-
-HISTORY_IS_CURRENT = "history_is_current"
-HISTORY_HOLDS = "The stored history is what the dumps give when it is worked out again."
-# The tables that are worked out from the dumps, with their keys.
-_KEYS = {
-    "lineages": ("run_id",),
-    "gone": ("run_id", "series_id"),
-    "history": ("dump_id",),
-    "causes": ("dump_id", "rank"),
-}
-
-
-def history_breaches(store: Store) -> pa.Table:
-    """Where the check `history_is_current` fails: columns module and breach.
-
-    The check is Python, because `schema/history` works the chains out.
-    """
-    worked_out = store.worked_out_history()
-    wrong: list[tuple[int | None, str]] = []
-    for name, keys in _KEYS.items():
-        must = _by_key(worked_out[name], keys)
-        stored = _by_key(store.rows(f"SELECT * FROM {name}"), keys)
-        for key in sorted(must.keys() | stored.keys()):
-            shown = f"{keys[0].removesuffix('_id')} {key[0]}"
-            dump_id = key[0] if keys[0] == "dump_id" else None
-            breaches = _differences(must.get(key), stored.get(key), name)
-            wrong += [(dump_id, f"{shown} has {breach}") for breach in breaches]
-    dumps = [dump_id for dump_id, _ in wrong if dump_id is not None]
-    names = store.rows(statement("dumps.names"), [dumps]).to_pylist()
-    named = {row["dump_id"]: row["name"] for row in names}
-    return pa.table(
-        {
-            "module": [named.get(dump_id, "no module") for dump_id, _ in wrong],
-            "breach": [what for _, what in wrong],
-        },
-        schema=pa.schema([("module", pa.string()), ("breach", pa.string())]),
-    )
-
-
-def _by_key(rows: pa.Table, key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    return {tuple(row[column] for column in key): row for row in rows.to_pylist()}
-
-
-def _differences(
-    must: dict[str, Any] | None, stored: dict[str, Any] | None, table: str
-) -> list[str]:
-    """What a stored row has that it must not have."""
-    if must is None:
-        return [f"a row in `{table}` that the dumps do not give"]
-    if stored is None:
-        return [f"no row in `{table}`"]
-    return [
-        f"the {column} {stored[column]} in `{table}` instead of {value}"
-        for column, value in must.items()
-        if stored[column] != value
-    ]
-
-
-# Holds the warehouse against what the dumps say of themselves.
-#
-# Each check is a `.sql` file in `checks/` whose first line says what holds; its rows are
-# breaches: module_id and breach.
-
 
 @dataclass(frozen=True, repr=False)
 class Verification(Result):
@@ -92,11 +30,7 @@ class Verification(Result):
 
 def checks_list() -> Rows:
     """What is checked. Columns: check, holds."""
-    named = [
-        *((check.name, check.holds) for check in checks()),
-        (HISTORY_IS_CURRENT, HISTORY_HOLDS),
-    ]
-    rows = [{"check": name, "holds": holds} for name, holds in sorted(named)]
+    rows = [{"check": check.name, "holds": check.holds} for check in checks()]
     return Rows(pa.Table.from_pylist(rows))
 
 
@@ -114,7 +48,6 @@ def verify(store: Store) -> Verification:
     Columns: those of `Verification`.
     """
     found = {check.name: breaches(store, check) for check in checks()}
-    found[HISTORY_IS_CURRENT] = history_breaches(store)
     schema = pa.schema([(name, pa.string()) for name in ("check", "module", "breach")])
     rows = [{"check": name, **row} for name, table in found.items() for row in table.to_pylist()]
     modules = store.rows("SELECT COUNT(*) AS modules FROM modules")["modules"][0].as_py()

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from . import arrow
 from .errors import WarehouseError
-from .history import work_out
+from .history import series
 from .journal import entries, entry
 from .readable import figures_table
 from .stores.base import SETS
@@ -102,7 +102,8 @@ def merge(
             names = ", ".join(sorted(file.name for file in files))
             insert_all(store.connection, entries(entry("merge", names)))
         # Also where nothing was added, an earlier entry or a claim may change the order of runs.
-        work_out.refresh(store.connection, sorted(total.changed_runs), store.causes)
+        runs = _names(store.connection, "SELECT run_id FROM runs")
+        series.refresh(store.connection, runs, sorted(total.changed_runs), store.causes)
     return total
 
 

@@ -31,14 +31,13 @@ WHOLE_TABLES = (
     "run_parts",
     "run_labels",
     "journal",
-    "lineages",
-    "history",
+    "dump_series",
     "causes",
-    "gone",
     "accepted_changes",
 )
 WHOLE_VIEWS = (
     "differing_hosts",
+    "history",
     "kernel_trends",
     "latest",
     "missing",

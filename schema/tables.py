@@ -37,7 +37,7 @@ from ..xla.passes import PASSES
 from ..xla.peak_parts import CATEGORIES
 from ..xla.roles import ROLES
 from ..xla.spaces import SPACES
-from .history.chains import MATCHES
+from .history.pairing import MATCHES
 from .readable import quoted
 
 metadata = MetaData()
@@ -924,52 +924,27 @@ peak_parts = Table(
     comment="What the main memory holds at its peak, in groups that another program has as well.",
 )
 
-lineages = Table(
-    "lineages",
-    metadata,
-    _required("run_id", Text, "the run, see `runs`"),
-    _required("branch", Text, "the label branch; empty without one"),
-    _required("suite", Text, "the label suite; empty without one"),
-    _required("run_number", Integer, "the run's place among the runs of branch and suite, from 1"),
-    _optional("previous_run_id", Text, "the run before it, of the same branch and suite"),
-    comment="Which run follows which: runs of one branch and suite. "
-    "Recomputed after every change of runs.",
-)
-
-history = Table(
-    "history",
+dump_series = Table(
+    "dump_series",
     metadata,
     _required("dump_id", BigInteger, "the dump, see `dumps`"),
-    _required("series_id", BigInteger, "the dump's chain, with one dump a run"),
+    _required("series_id", BigInteger, "the series that goes on with the dump"),
     _required(
         "series_number",
         Integer,
-        "1 for the first chain born in its branch, suite, workload, name and platform; it never "
-        "shifts",
+        "1 for the first series of its branch, suite, workload, name and platform; it never shifts",
     ),
-    _required("chain_index", Integer, "the dump's place in its chain, from 1"),
-    _optional("previous_dump_id", BigInteger, "the previous dump in the chain"),
-    _optional(
-        "compared_dump_id",
-        BigInteger,
-        "the last previous dump with figures of the same origin; null if this dump has none",
-    ),
-    _optional("level_index", Integer, "the chain_index since which the program is unchanged"),
     _optional(
         "matched_by",
         OneOf(*MATCHES),
-        "how the previous dump was found: only, program, signature, skeleton, order, workload "
-        "renamed, module renamed or renamed; null for a chain's first dump",
+        "how the series was recognised: only, program, signature, skeleton, order, workload "
+        "renamed, module renamed or renamed; null if the series begins with the dump",
     ),
-    _optional("missed_runs", Integer, "the number of runs between this dump and previous_dump_id"),
-    _required("is_new", Boolean, "a chain's first dump, but not of the first run of its lineage"),
-    _required("is_last", Boolean, "the dump is the last of its chain"),
     _optional(
-        "cause",
-        Text,
-        "why the dump differs from compared_dump_id; null if it does not, or if that is null",
+        "explained_dump_id", BigInteger, "the dump that `cause` compares with; null without one"
     ),
-    comment="Which dump follows which from run to run. Recomputed after every change of runs.",
+    _optional("cause", Text, "why the dump differs from explained_dump_id, in a line"),
+    comment="The series of each dump, decided when its run entered: `history` reads it.",
 )
 
 causes = Table(
@@ -990,16 +965,7 @@ causes = Table(
     _optional("source", Text, "the line of most of these bytes, such as zoo.py:40"),
     _optional("role", OneOf(*ROLES), "the role of most of these bytes, as in `values`"),
     comment="The ledger of a dump's cause: the change_bytes of a dump add up to the change of its "
-    "peak against `history`.compared_dump_id. Recomputed with `history`.",
-)
-
-gone = Table(
-    "gone",
-    metadata,
-    _required("run_id", Text, "the first run without the series, see `runs`"),
-    _required("series_id", BigInteger, "the series, see `history`"),
-    _required("last_dump_id", BigInteger, "its last dump, in the run before"),
-    comment="A series that a run lacks and the run before has. Recomputed with `history`.",
+    "peak against `history`.compared_dump_id.",
 )
 
 _metrics = sorted((c for c in module_memory.c if c.info), key=lambda c: int(c.info["place"]))
@@ -1138,10 +1104,8 @@ KEYS = {
     "module_memory": ("module_id", "memory_space"),
     "traits": ("module_id", "trait", "name"),
     "peak_parts": ("module_id", "part"),
-    "lineages": ("run_id",),
-    "history": ("dump_id",),
+    "dump_series": ("dump_id",),
     "causes": ("dump_id", "rank"),
-    "gone": ("run_id", "series_id"),
     "oom_reports": ("oom_id",),
     "oom_buffers": ("oom_id", "rank"),
 }

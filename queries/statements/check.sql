@@ -32,7 +32,7 @@ SELECT
     module_memory.alias_bytes,
     module_memory.padding_bytes
 FROM dumps
-INNER JOIN history ON history.dump_id = dumps.dump_id
+INNER JOIN internal.history ON history.dump_id = dumps.dump_id
 INNER JOIN internal.entry_programs ON entry_programs.dump_id = dumps.dump_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
 LEFT JOIN module_memory
@@ -58,7 +58,7 @@ SELECT
     accepted_changes.reason
 FROM accepted_changes
 INNER JOIN dumps ON dumps.dump_id = accepted_changes.dump_id
-INNER JOIN history ON history.dump_id = accepted_changes.dump_id
+INNER JOIN internal.history ON history.dump_id = accepted_changes.dump_id
 INNER JOIN internal.ordered_runs ON ordered_runs.run_id = dumps.run_id
 WHERE accepted_changes.memory_space = $2
     AND ordered_runs.place <= (SELECT place FROM internal.ordered_runs WHERE run_id = $1)
@@ -74,7 +74,7 @@ WITH ordered AS (
         lineages.suite,
         ordered_runs.place,
         lineages.run_id IN (SELECT run_id FROM dumps) AS has_programs
-    FROM lineages
+    FROM internal.lineages
     INNER JOIN internal.ordered_runs ON ordered_runs.run_id = lineages.run_id
 ),
 
@@ -102,11 +102,11 @@ ORDER BY runs_before DESC, MAX(place) DESC;
 -- The dumps of run $2 that nothing of run $1 follows: both are runs of one history.
 SELECT dumps.dump_id
 FROM dumps
-INNER JOIN history ON history.dump_id = dumps.dump_id
+INNER JOIN internal.history ON history.dump_id = dumps.dump_id
 WHERE dumps.run_id = $2
     AND history.series_id NOT IN (
         SELECT followed.series_id
-        FROM history AS followed
+        FROM internal.history AS followed
         INNER JOIN dumps AS now ON now.dump_id = followed.dump_id
         WHERE now.run_id = $1
     )
@@ -135,13 +135,13 @@ named AS (
         history.series_number,
         history.chain_index
     FROM asked
-    INNER JOIN history ON history.dump_id = asked.dump_id
+    INNER JOIN internal.history ON history.dump_id = asked.dump_id
 ),
 
 accepted AS (
     SELECT named.dump_id AS named_dump_id, MAX(history.chain_index) AS chain_index
     FROM accepted_changes
-    INNER JOIN history ON history.dump_id = accepted_changes.dump_id
+    INNER JOIN internal.history ON history.dump_id = accepted_changes.dump_id
     INNER JOIN named
         ON named.series_id = history.series_id AND named.chain_index >= history.chain_index
     WHERE accepted_changes.memory_space = $2 AND accepted_changes.metric = $3
@@ -159,7 +159,7 @@ chain AS (
         metrics.value_bytes,
         $5 OR history.chain_index >= COALESCE(accepted.chain_index, 0) AS counts
     FROM named
-    INNER JOIN history
+    INNER JOIN internal.history
         ON history.series_id = named.series_id AND history.chain_index <= named.chain_index
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN modules
@@ -257,13 +257,13 @@ SELECT
     dumps.workload,
     dumps.module_name,
     dumps.platform
-FROM lineages AS base
-INNER JOIN lineages
+FROM internal.lineages AS base
+INNER JOIN internal.lineages
     ON lineages.branch = base.branch
         AND lineages.suite = base.suite
         AND lineages.run_number <= base.run_number
 INNER JOIN dumps ON dumps.run_id = lineages.run_id
-INNER JOIN history ON history.dump_id = dumps.dump_id
+INNER JOIN internal.history ON history.dump_id = dumps.dump_id
 WHERE base.run_id = $1
 QUALIFY ROW_NUMBER() OVER (PARTITION BY history.series_id ORDER BY history.chain_index DESC) = 1;
 

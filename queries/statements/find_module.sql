@@ -21,7 +21,7 @@ WITH named AS (
     FROM dumps
     INNER JOIN runs ON runs.run_id = dumps.run_id
     INNER JOIN internal.branch_ranks ON branch_ranks.run_id = dumps.run_id
-    INNER JOIN history ON history.dump_id = dumps.dump_id
+    INNER JOIN internal.history ON history.dump_id = dumps.dump_id
     WHERE dumps.run_id = COALESCE($2, dumps.run_id)
         AND branch_ranks.branch = COALESCE($3, branch_ranks.branch)
         AND (

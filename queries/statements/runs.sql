@@ -40,7 +40,7 @@ SELECT run_id FROM runs ORDER BY run_at DESC, run_seq DESC;
 -- A run that was written without the journal stands where it first entered; the programs of a
 -- `memhouse fit` are nobody's night.
 SELECT lineages.run_id
-FROM lineages
+FROM internal.lineages
 INNER JOIN runs ON runs.run_id = lineages.run_id
 LEFT JOIN journal
     ON journal.run_id = lineages.run_id AND journal.action IN ('ingest', 'replace', 'import')
@@ -55,7 +55,7 @@ SELECT host FROM run_parts WHERE run_id = $1;
 -- name: branches
 -- The branches of all runs, the one with the newest run first.
 SELECT lineages.branch
-FROM lineages
+FROM internal.lineages
 INNER JOIN internal.ordered_runs ON ordered_runs.run_id = lineages.run_id
 GROUP BY lineages.branch
 ORDER BY MAX(ordered_runs.place) DESC;
@@ -66,7 +66,7 @@ SELECT
     runs.run_id,
     runs.run_at,
     lineages.suite
-FROM lineages
+FROM internal.lineages
 INNER JOIN runs ON runs.run_id = lineages.run_id
 INNER JOIN internal.ordered_runs ON ordered_runs.run_id = lineages.run_id
 WHERE lineages.branch = $1

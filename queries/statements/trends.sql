@@ -2,7 +2,7 @@
 -- series $4 if it is not null. A series stands in the order of the name that it has now.
 WITH named AS (
     SELECT history.series_id, dumps.workload, dumps.module_name
-    FROM history
+    FROM internal.history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     WHERE history.is_last
 )
@@ -52,9 +52,9 @@ SELECT
     dumps.platform,
     dumps.run_id AS previous_run,
     modules.program_id
-FROM gone
+FROM internal.gone
 INNER JOIN runs ON runs.run_id = gone.run_id
-INNER JOIN lineages ON lineages.run_id = gone.run_id
+INNER JOIN internal.lineages ON lineages.run_id = gone.run_id
 INNER JOIN dumps ON dumps.dump_id = gone.last_dump_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
 WHERE gone.series_id IN (SELECT UNNEST($1));
@@ -62,6 +62,6 @@ WHERE gone.series_id IN (SELECT UNNEST($1));
 -- name: series_of
 -- The series that workload $1 ever had.
 SELECT DISTINCT history.series_id
-FROM history
+FROM internal.history
 INNER JOIN dumps ON dumps.dump_id = history.dump_id
 WHERE dumps.workload = $1;

@@ -1,5 +1,3 @@
-CREATE SCHEMA IF NOT EXISTS internal;
-
 -- What each device has on chip, for one program: see `docs/devices.md`.
 --
 -- A row per kind of device. Where two cores run one program, the memory of one core.
@@ -69,7 +67,7 @@ SELECT
     suite,
     run_number,
     CASE branch WHEN 'main' THEN 1 WHEN 'master' THEN 2 WHEN '' THEN 3 ELSE 4 END AS branch_rank
-FROM lineages;
+FROM internal.lineages;
 
 -- Which dumps are of entry programs: those that a workload is run for. The others are helpers,
 -- such as eager operations and initialisers.
@@ -119,28 +117,24 @@ LEFT JOIN run_labels ON run_labels.run_id = dumps.run_id AND run_labels.key = 'e
 -- A row per dump. next_number is the number of the series' next run, of the branch's runs.
 CREATE OR REPLACE VIEW internal.series_runs AS
 SELECT
-    history.series_id,
-    history.series_number,
-    history.chain_index,
-    dumps.dump_id,
-    dumps.module_id,
-    dumps.workload,
-    dumps.module_name,
-    dumps.platform,
-    dumps.run_id,
-    runs.run_at,
-    runs.run_seq,
-    branch_ranks.branch,
-    branch_ranks.suite,
+    links.series_id,
+    links.series_number,
+    links.chain_index,
+    links.dump_id,
+    links.module_id,
+    links.workload,
+    links.module_name,
+    links.platform,
+    links.run_id,
+    links.run_at,
+    links.run_seq,
+    links.branch,
+    links.suite,
     branch_ranks.branch_rank,
-    branch_ranks.run_number,
-    LEAD(branch_ranks.run_number) OVER (
-        PARTITION BY history.series_id ORDER BY branch_ranks.run_number
-    ) AS next_number
-FROM history
-INNER JOIN dumps ON dumps.dump_id = history.dump_id
-INNER JOIN runs ON runs.run_id = dumps.run_id
-INNER JOIN internal.branch_ranks ON branch_ranks.run_id = dumps.run_id;
+    links.run_number,
+    links.next_number
+FROM internal.links
+INNER JOIN internal.branch_ranks ON branch_ranks.run_id = links.run_id;
 
 -- The series, each with whether it is alive: no program of its last run is in a later run.
 --
@@ -174,7 +168,7 @@ INNER JOIN lasts ON lasts.series_id = series_runs.series_id
 INNER JOIN followed ON followed.run_id = series_runs.run_id
 INNER JOIN (
     SELECT branch, suite, MAX(run_number) AS runs
-    FROM lineages
+    FROM internal.lineages
     GROUP BY branch, suite
 ) AS lengths ON lengths.branch = series_runs.branch AND lengths.suite = series_runs.suite
 WHERE series_runs.next_number IS NULL;
@@ -238,9 +232,38 @@ SELECT
     dumps.module_id
 FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id
-INNER JOIN lineages ON lineages.run_id = dumps.run_id
+INNER JOIN internal.lineages ON lineages.run_id = dumps.run_id
 INNER JOIN internal.entry_programs ON entry_programs.dump_id = dumps.dump_id
 LEFT JOIN internal.newest ON newest.dump_id = dumps.dump_id;
+
+CREATE OR REPLACE VIEW history AS
+SELECT dumped.*, history.* EXCLUDE (dump_id)
+FROM internal.dumped
+INNER JOIN internal.history ON history.dump_id = dumped.dump_id;
+COMMENT ON VIEW history IS
+'Which dump follows which from run to run.
+
+A row per dump. The dumps of a series follow each other in order of their runs, within one branch
+and suite, whenever they were ingested.
+
+Key: dump_id.';
+COMMENT ON COLUMN history.series_id IS 'the dump''s series, with one dump a run';
+COMMENT ON COLUMN history.series_number IS
+'1 for the first series of its branch, suite, workload, module name and platform; it never shifts';
+COMMENT ON COLUMN history.chain_index IS 'the dump''s place in its series, from 1';
+COMMENT ON COLUMN history.previous_dump_id IS 'the previous dump of the series';
+COMMENT ON COLUMN history.compared_dump_id IS
+'the last previous dump with figures of the same grade; null if this dump has none';
+COMMENT ON COLUMN history.level_index IS 'the chain_index since which the program is unchanged';
+COMMENT ON COLUMN history.matched_by IS
+'how the series was recognised: only, program, signature, skeleton, order, workload renamed, module
+renamed or renamed; null for the first dump of a series';
+COMMENT ON COLUMN history.missed_runs IS 'runs between this dump and previous_dump_id';
+COMMENT ON COLUMN history.is_new IS
+'the first dump of a series, but not of the first run of branch and suite';
+COMMENT ON COLUMN history.is_last IS 'the last dump of its series';
+COMMENT ON COLUMN history.cause IS
+'why the dump differs from compared_dump_id; null if it does not, or if that is null';
 
 CREATE OR REPLACE VIEW series AS
 SELECT
@@ -284,7 +307,7 @@ WITH gaps AS (
         series_runs.*,
         runs_between.run_id AS missing_run_id
     FROM internal.series_runs
-    INNER JOIN lineages AS runs_between
+    INNER JOIN internal.lineages AS runs_between
         ON runs_between.branch = series_runs.branch
             AND runs_between.suite = series_runs.suite
             AND runs_between.run_number > series_runs.run_number
@@ -458,6 +481,8 @@ SELECT
     runs.run_seq,
     lineages.branch,
     lineages.suite,
+    lineages.run_number,
+    lineages.previous_run_id,
     COUNT(DISTINCT dumps.workload) AS workloads,
     COUNT(dumps.dump_id) AS dumps,
     COUNT(DISTINCT dumps.module_id) AS modules,
@@ -472,7 +497,7 @@ SELECT
 FROM runs
 INNER JOIN internal.ordered_runs ON ordered_runs.run_id = runs.run_id
 LEFT JOIN parts ON parts.run_id = runs.run_id
-LEFT JOIN lineages ON lineages.run_id = runs.run_id
+LEFT JOIN internal.lineages ON lineages.run_id = runs.run_id
 LEFT JOIN dumps ON dumps.run_id = runs.run_id
 LEFT JOIN first_seen ON first_seen.module_id = dumps.module_id
 LEFT JOIN module_memory
@@ -484,6 +509,8 @@ GROUP BY
     runs.run_seq,
     lineages.branch,
     lineages.suite,
+    lineages.run_number,
+    lineages.previous_run_id,
     runs.ingested_at,
     runs.source;
 COMMENT ON VIEW runs_summary IS
@@ -494,6 +521,10 @@ A row per run.
 Key: run_id.';
 COMMENT ON COLUMN runs_summary.run_seq IS
 'the order in which runs first entered: it orders runs of equal run_at';
+COMMENT ON COLUMN runs_summary.run_number IS
+'the run''s place among the runs of branch and suite, from 1; null of a run of logs alone';
+COMMENT ON COLUMN runs_summary.previous_run_id IS
+'the run before it, of the same branch and suite';
 COMMENT ON COLUMN runs_summary.workloads IS 'different dump folders';
 COMMENT ON COLUMN runs_summary.dumps IS 'modules as dumped';
 COMMENT ON COLUMN runs_summary.modules IS 'different modules among them';

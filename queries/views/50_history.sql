@@ -8,7 +8,7 @@ WITH placed AS (
         lineages.run_number,
         MAX(lineages.run_number) OVER (PARTITION BY lineages.branch, lineages.suite) AS runs
     FROM runs
-    INNER JOIN lineages ON lineages.run_id = runs.run_id
+    INNER JOIN internal.lineages ON lineages.run_id = runs.run_id
 ),
 
 -- A signature can be long: comparing numbers is cheaper.
@@ -62,7 +62,7 @@ compared AS (
         programs.origin,
         programs.grade,
         previous.module_id AS previous_module_id
-    FROM history
+    FROM internal.history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN placed ON placed.run_id = dumps.run_id
     INNER JOIN internal.entry_programs ON entry_programs.dump_id = dumps.dump_id
@@ -83,7 +83,7 @@ levels AS (
             WHEN metric_names.is_better_higher THEN MAX(metrics.value_bytes) OVER so_far
             ELSE MIN(metrics.value_bytes) OVER so_far
         END AS best_bytes
-    FROM history
+    FROM internal.history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN modules ON modules.module_id = dumps.module_id
     INNER JOIN internal.metrics AS metrics ON metrics.module_id = dumps.module_id
@@ -179,11 +179,11 @@ COMMENT ON VIEW trends_by_space IS
 'How each metric of each module changed from run to run, and what else changed with it.
 
 A row per dump, memory space and metric. The dumps of a series follow each other in order of their
-runs, within one branch and suite, whenever they were ingested: see `history` and `lineages`. A
+runs, within one branch and suite, whenever they were ingested: see `history`. A
 row is compared with the last dump before it that has figures. The first dump of a series, and a
 dump without a peak, is compared with nothing, and the changes are null. A failed dump has a row
 for each metric in memory space 0, without values. A series that a run lacks has no row there: see
-`gone`.
+`missing`.
 
 Key: dump_id, memory_space, metric.';
 COMMENT ON COLUMN trends_by_space.run_number IS
@@ -299,7 +299,7 @@ contents AS (
     SELECT DISTINCT
         dumps.module_id,
         previous.module_id AS previous_module_id
-    FROM history
+    FROM internal.history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
 ),
@@ -411,10 +411,10 @@ SELECT
     previous.run_id AS previous_run_id,
     dumps.dump_id,
     dumps.module_id
-FROM history
+FROM internal.history
 INNER JOIN dumps ON dumps.dump_id = history.dump_id
 INNER JOIN runs ON runs.run_id = dumps.run_id
-INNER JOIN lineages ON lineages.run_id = dumps.run_id
+INNER JOIN internal.lineages ON lineages.run_id = dumps.run_id
 LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
 INNER JOIN changes
     ON changes.module_id = dumps.module_id

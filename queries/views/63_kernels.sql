@@ -213,7 +213,7 @@ SELECT
 FROM largest
 INNER JOIN dumps ON dumps.dump_id = largest.dump_id
 INNER JOIN runs ON runs.run_id = dumps.run_id
-INNER JOIN history ON history.dump_id = largest.dump_id
+INNER JOIN internal.history ON history.dump_id = largest.dump_id
 LEFT JOIN largest AS before
     ON before.dump_id = history.previous_dump_id
         AND before.is_bound = largest.is_bound

@@ -99,10 +99,10 @@ SELECT
     previous.run_id AS previous_run_id,
     dumps.dump_id,
     dumps.module_id
-FROM history
+FROM internal.history
 INNER JOIN dumps ON dumps.dump_id = history.dump_id
 INNER JOIN runs ON runs.run_id = dumps.run_id
-INNER JOIN lineages ON lineages.run_id = dumps.run_id
+INNER JOIN internal.lineages ON lineages.run_id = dumps.run_id
 INNER JOIN modules ON modules.module_id = dumps.module_id
 LEFT JOIN recomputed ON recomputed.module_id = dumps.module_id
 LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id

@@ -120,7 +120,7 @@ SELECT
     compared.usual_module_id
 FROM compared
 INNER JOIN runs ON runs.run_id = compared.run_id
-INNER JOIN lineages ON lineages.run_id = compared.run_id
+INNER JOIN internal.lineages ON lineages.run_id = compared.run_id
 LEFT JOIN internal.dumped ON dumped.dump_id = compared.dump_id
 WHERE compared.differs_in IS NOT NULL;
 COMMENT ON VIEW differing_hosts IS

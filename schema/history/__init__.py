@@ -1,1 +1,1 @@
-"""Which run and which dump follows which: lineages, chains, and what is gone."""
+"""The history of programs: series of dumps over the runs of a branch and suite."""

@@ -30,7 +30,7 @@ from ..errors import (
     until_free,
     with_remedy,
 )
-from ..history import work_out
+from ..history import series
 from ..journal import dropped, entries, entry, label_entries, numbered
 from ..private_folder import private_folder
 from ..readable import quoted
@@ -147,7 +147,7 @@ def delete_dumps(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str]) 
     """Delete the dumps of these runs with all that belongs to them; how many there were."""
     query = "SELECT dump_id FROM dumps WHERE run_id IN (SELECT UNNEST($1))"
     dumps = [row[0] for row in connection.sql(query, params=[list(run_ids)]).fetchall()]
-    delete(connection, "dump_id", dumps, but=_HISTORY_OF_DUMPS)
+    delete(connection, "dump_id", dumps)
     delete(connection, "run_id", run_ids, only=OOM_TABLES)
     return len(dumps)
 
@@ -160,7 +160,7 @@ def delete_part(connection: duckdb.DuckDBPyConnection, run_id: str, host: str | 
     connection.execute("DELETE FROM run_parts WHERE run_id = $1 AND host = $2", [run_id, host])
     query = "SELECT dump_id FROM dumps WHERE run_id = $1 AND host = $2"
     dumps = [row[0] for row in connection.sql(query, params=[run_id, host]).fetchall()]
-    delete(connection, "dump_id", dumps, but=_HISTORY_OF_DUMPS)
+    delete(connection, "dump_id", dumps)
     query = "SELECT oom_id FROM oom_reports WHERE run_id = $1 AND starts_with(path, $2 || '/')"
     reports = [row[0] for row in connection.sql(query, params=[run_id, host]).fetchall()]
     delete(connection, "oom_id", reports)
@@ -364,6 +364,7 @@ def _create_tables(connection: duckdb.DuckDBPyConnection) -> None:
         connection.begin()
         try:
             connection.execute(create_tables())
+            connection.execute(series.VIEWS)
             connection.execute(
                 "INSERT INTO schema_version VALUES ($1, $2)", [SCHEMA_VERSION, layout()]
             )
@@ -681,16 +682,12 @@ class Store:
         """The rows of the run `name` and of runs named NAME@…, the last to enter first."""
         return list(self._dicts(_NIGHTS, name))
 
-    def worked_out_history(self) -> dict[str, pa.Table]:
-        """What the rows of `lineages`, `history`, `causes` and `gone` must be, by table."""
-        return work_out.worked_out(self.connection, self.causes)
-
     def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
         """Which dump of run B follows which of run A, by the rule of the chains.
 
         Columns: a_dump_id and b_dump_id, null where a dump has no partner, and matched_by.
         """
-        return work_out.paired(self.connection, a_run_id, b_run_id)
+        return series.pair_runs(self.connection, a_run_id, b_run_id)
 
     def causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
         """Why the second dump of each pair differs from the first, in the order of the pairs.
@@ -749,7 +746,7 @@ class Store:
             insert_all(self.connection, batch.tables)
             if batch.oom_runs or batch.dumps:
                 self.connection.execute(_SET_OOM, [list(batch.oom_runs), list(batch.dumps)])
-            work_out.refresh(self.connection, changed, self.causes)
+            series.refresh(self.connection, changed, changed, self.causes)
         # A limit that cannot be had would end the transaction.
         if not self._is_replacing:
             forget_blocks(self.connection, self.name)
@@ -761,12 +758,12 @@ class Store:
             there = [row["run_id"] for row in self._dicts(_AMONG.format("runs"), names)]
             counts = dict(self.connection.sql(_DUMPS_OF_RUNS, params=[names]).fetchall())
             dumps = delete_dumps(self.connection, names)
-            # The lineages as they were tell what changes; the journal keeps what was there.
-            delete(self.connection, "run_id", names, but=("lineages", "journal"))
+            # The journal keeps what was there.
+            delete(self.connection, "run_id", names, but=("journal",))
             orphans = delete_orphans(self.connection)
             tombstones = [entry("prune", dropped(counts.get(run, 0)), run) for run in there]
             insert_all(self.connection, entries(*tombstones))
-            work_out.refresh(self.connection, [], self.causes)
+            series.refresh(self.connection, [], [], self.causes)
         # On a full disk the deletion stays in the log, until a later command writes the file.
         with suppress(duckdb.Error):
             self.connection.execute("CHECKPOINT")
@@ -787,7 +784,7 @@ class Store:
                 yield deleted
                 # Only now: modules of the deleted dumps may be modules of the new ones.
                 deleted.modules = delete_orphans(self.connection)
-                work_out.refresh(self.connection, [run_id], self.causes)
+                series.refresh(self.connection, [run_id], [run_id], self.causes)
             finally:
                 self._is_replacing = False
 
@@ -807,9 +804,9 @@ class Store:
             )
             insert(self.connection, "run_labels", arrow.rows("run_labels", rows))
             insert_all(self.connection, label_entries(run_ids, labels))
-            # A run that changes its lineage is found out; only these labels change causes.
+            moved = [] if labels.keys().isdisjoint(("branch", "suite")) else run_ids
             changed = [] if labels.keys().isdisjoint(VERSIONS) else run_ids
-            work_out.refresh(self.connection, changed, self.causes)
+            series.refresh(self.connection, moved, changed, self.causes)
 
     def change(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """Run a user's statements, all or nothing; the rows of the last one.
@@ -819,7 +816,8 @@ class Store:
         self._require_writable()
         with self.transaction():
             rows = self.rows(query, parameters)
-            self._work_out_history()
+            runs = [run_id for (run_id,) in self.connection.sql(_ALL_RUNS).fetchall()]
+            series.refresh(self.connection, runs, runs, self.causes)
             insert_all(self.connection, entries(entry("sql", " ".join(query.split()))))
         return rows
 
@@ -928,16 +926,10 @@ class Store:
         finally:
             self._is_writing = False
 
-    def _work_out_history(self) -> None:
-        for name, rows in self.worked_out_history().items():
-            self.connection.execute(f"DELETE FROM {name}")
-            insert(self.connection, name, rows)
 
-
-# What was stored of dumps tells what else stays: `work_out.refresh` forgets the rest.
-_HISTORY_OF_DUMPS = ("history", "causes")
-# What stays of a dump that is written anew.
-_KEPT_OF_DUMPS = (*_HISTORY_OF_DUMPS, "accepted_changes", "oom_reports")
+_ALL_RUNS = "SELECT run_id FROM runs"
+# What stays of a dump that is written again.
+_KEPT_OF_DUMPS = ("accepted_changes", "oom_reports")
 _SET_OOM = """UPDATE dumps SET oom = TRUE WHERE NOT oom AND dump_id IN
     (SELECT dump_id FROM oom_reports WHERE list_contains($1, run_id) OR list_contains($2, dump_id))
 """

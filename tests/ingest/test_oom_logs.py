@@ -117,7 +117,7 @@ def test_a_log_alone_is_a_run_without_dumps(db, tmp_path):
     query = "SELECT run_id, COUNT(*), SUM(size_bytes) FROM oom_buffers GROUP BY ALL ORDER BY ALL"
     assert rows(db, query) == [("records.log", 11, 22 << 30), ("train.log", 11, 22 << 30)]
     # It is no night of which all programs are gone.
-    assert rows(db, "SELECT * FROM lineages") == []
+    assert rows(db, "SELECT * FROM internal.lineages") == []
 
 
 def test_a_log_of_several_modules_that_fit_is_of_none(dumps, db, tmp_path):

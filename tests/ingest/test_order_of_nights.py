@@ -13,7 +13,7 @@ from memhouse.schema.errors import UsageError
 from ..support.clock import at
 from ..support.warehouse import fill, rows, writing
 
-IN_ORDER = "SELECT run_id FROM lineages INNER JOIN runs USING (run_id) ORDER BY run_number"
+IN_ORDER = "SELECT run_id FROM internal.lineages ORDER BY run_number"
 NOW = datetime(2026, 11, 3, 5, 12, 9)
 DAY = timedelta(days=1)
 # As in container layers and in archives that can be made again, and of a clock that is wrong.

@@ -50,14 +50,13 @@ def test_a_new_run_of_the_same_modules_stores_no_module_again(copied):
     after = everything(copied)
     assert set(before) == set(after)
     changed = {name for name in before if before[name] != after[name]}
-    of_runs = {"runs", "run_parts", "journal", "lineages"}
-    assert changed == of_runs | {"dumps", "history", "oom_reports"}
+    of_runs = {"runs", "run_parts", "journal"}
+    assert changed == of_runs | {"dumps", "dump_series", "oom_reports"}
     assert len(after["runs"]) == len(before["runs"]) + 1
     assert len(after["dumps"]) == len(before["dumps"]) + len(list((DUMPS / "tpu").iterdir()))
-    # What was last in its chain is so no longer.
-    for name in changed - {"history", "lineages"}:
+    for name in changed:
         assert set(before[name]) < set(after[name])
-    assert len(after["history"]) == len(after["dumps"])
+    assert len(after["dump_series"]) == len(after["dumps"])
 
 
 def test_an_archive_is_its_folder(filled, tmp_path, db):

@@ -28,7 +28,7 @@ def test_the_rows_are_those_of_the_reader_of_today(older, run):
     (note,) = summary.notes
     assert note.startswith(f"{modules} module")
     assert (summary.new_modules, summary.problems) == (0, [])
-    of_runs = ("runs", "run_parts", "dumps", "lineages", "history")
+    of_runs = ("runs", "run_parts", "dumps", "dump_series")
     found = content(db)
     for table in right.keys() - (of_runs if run else ()):
         assert found[table] == right[table], table

@@ -72,7 +72,7 @@ def test_the_cause_is_the_one_of_the_history(history, diffs):
     for a, b in PAIRS:
         stored = rows(
             history,
-            "SELECT workload, cause FROM history INNER JOIN dumps USING (dump_id) "
+            "SELECT workload, cause FROM history "
             f"WHERE run_id = '{b}' AND missed_runs = 0",
         )
         modules = {name: of_module(diffs(a, b), name) for name, _ in stored}

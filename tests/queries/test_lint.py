@@ -33,7 +33,7 @@ FINE = [
     "SELECT SUM(peak_bytes) FROM peaks SEMI JOIN peak_buffers USING (dump_id)",
     "SELECT COUNT(*) FROM peaks JOIN peak_buffers USING (dump_id)",
     """SELECT SUM(change_bytes) FROM causes JOIN history USING (dump_id)
-    JOIN gone ON history.previous_dump_id = gone.last_dump_id""",
+    JOIN missing ON history.previous_dump_id = missing.last_dump_id""",
     """WITH largest AS (SELECT dump_id, MAX(counted_bytes) AS most FROM peak_buffers GROUP BY 1)
     SELECT SUM(peak_bytes) FROM peaks JOIN largest USING (dump_id)""",
     """SELECT SUM(a.peak_bytes - b.peak_bytes) FROM peaks AS a JOIN peaks AS b

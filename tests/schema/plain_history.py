@@ -102,8 +102,13 @@ class Histories:
     lineages: dict[str, tuple[str, str, int, str | None]]
 
 
-def plain_history(runs: Iterable[Run], dumps: Iterable[Dump]) -> Histories:
-    """The history of all lineages."""
+def plain_history(
+    runs: Iterable[Run], dumps: Iterable[Dump], stored: Histories | None = None
+) -> Histories:
+    """The history of all lineages; with `stored`, of the series that dumps have there.
+
+    A series stays what it is when runs are deleted or change their branch or time.
+    """
     dumps_of = defaultdict(list)
     for dump in dumps:
         dumps_of[dump.run_id].append(dump)
@@ -112,7 +117,7 @@ def plain_history(runs: Iterable[Run], dumps: Iterable[Dump]) -> Histories:
     for run in sorted(runs, key=in_order):
         by_lineage[run.lineage].append(run)
     for lineage, members in by_lineage.items():
-        _one_lineage(lineage, members, dumps_of, found)
+        _one_lineage(lineage, members, dumps_of, found, stored)
     return found
 
 
@@ -122,10 +127,14 @@ def in_order(run: Run) -> tuple[datetime, int]:
 
 
 def _one_lineage(
-    lineage: Lineage, runs: list[Run], dumps_of: dict[str, list[Dump]], found: Histories
+    lineage: Lineage,
+    runs: list[Run],
+    dumps_of: dict[str, list[Dump]],
+    found: Histories,
+    stored: Histories | None,
 ) -> None:
     chains: list[Chain] = []
-    matched_by: dict[int, str] = {}
+    matched_by: dict[int, str | None] = {}
     run_number: dict[str, int] = {}
     for number, run in enumerate(runs, start=1):
         run_number[run.run_id] = number
@@ -135,7 +144,10 @@ def _one_lineage(
             runs[number - 2].run_id if number > 1 else None,
         )
         alive = [chain for chain in chains if chain.last_run == number - 1]
-        linked = _matches(dumps_of[run.run_id], chains, alive)
+        if stored is None:
+            linked = _matches(dumps_of[run.run_id], chains, alive)
+        else:
+            linked = _stored_matches(dumps_of[run.run_id], chains, stored)
         found.gone.update(
             (run.run_id, chain.series, chain.last.dump_id)
             for chain in alive
@@ -146,7 +158,8 @@ def _one_lineage(
                 chain, matched_by[dump.dump_id] = linked[dump]
             else:
                 earlier = sum(chain.born == dump.group for chain in chains)
-                chain = Chain(lineage, dump.group, earlier + 1)
+                birth = stored.links[dump.dump_id].series[-1] if stored else earlier + 1
+                chain = Chain(lineage, dump.group, birth)
                 chains.append(chain)
             chain.dumps.append(dump)
             chain.last_run = number
@@ -187,6 +200,19 @@ def _matches(
         )
     _follow_renames(dumps, alive, linked)
     return linked
+
+
+def _stored_matches(
+    dumps: Sequence[Dump], chains: Sequence[Chain], stored: Histories
+) -> dict[Dump, tuple[Chain, str | None]]:
+    """The chain of each dump that goes on with one, by the stored series."""
+    by_series = {chain.series: chain for chain in chains}
+    links = {dump: stored.links[dump.dump_id] for dump in dumps if dump.dump_id in stored.links}
+    return {
+        dump: (by_series[link.series], link.matched_by)
+        for dump, link in links.items()
+        if link.series in by_series
+    }
 
 
 def _by_place(dump: Dump) -> tuple[Any, ...]:

@@ -40,7 +40,7 @@ NIGHTLY = {
 def test_the_causes_of_the_nights_are_what_was_changed(history):
     found = rows(
         history,
-        "SELECT workload, run_id, cause FROM history INNER JOIN dumps USING (dump_id) "
+        "SELECT workload, run_id, cause FROM history "
         "WHERE cause IS NOT NULL",
     )
     assert {(workload, run): cause for workload, run, cause in found} == NIGHTLY
@@ -194,7 +194,7 @@ def test_out_of_memory_is_told_first(tmp_path, db):
 def test_a_late_night_changes_the_causes_beside_it(tmp_path, nights):
     """The night in between takes over a part of the change."""
     db = ingest_nights(tmp_path / "late.duckdb", nights, ["2026-10-07", "2026-10-09"])
-    query = "SELECT run_id, cause FROM history INNER JOIN dumps USING (dump_id) WHERE workload = "
+    query = "SELECT run_id, cause FROM history WHERE workload = "
     assert dict(rows(db, f"{query} 'llama-v5e'"))["2026-10-09"] is None
     fill(db, nights / "2026-10-08")
     assert dict(rows(db, f"{query} 'llama-v5e'")) == {

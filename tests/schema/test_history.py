@@ -1,11 +1,12 @@
-"""Chains of dumps: which dump follows which."""
+"""Series of dumps: which dump follows which."""
 
 import shutil
+from itertools import groupby
 
-from memhouse.schema.history.chains import Dump, aligned, follow
+from memhouse.schema.history.pairing import Dump, Series, _align, match_dumps
 
 from ..support.dumps import copy_dump
-from ..support.warehouse import fill, reading, rows, writing
+from ..support.warehouse import fill, rows, writing
 
 # A module of one name several times in a run: (dump_id, run, program_id, signature_id).
 CHAINS = {
@@ -40,34 +41,32 @@ CHAINS = {
 }
 
 
-def dump(dump_id, run_number, program_id, signature_id=None, **columns):
+def dump(dump_id, program_id, signature_id=None, **columns):
     row = {
         "workload": "train",
         "module_name": "jit_step",
         "platform": "tpu",
         "occurrence": dump_id % 10,
-        "module_id": program_id,
         "skeleton_id": None,
-        "reader_version": 1,
         "total_bytes": 1 << 20,
         "is_tiny": False,
-        "grade": 0,
-        "health": "ok",
     }
-    return Dump(
-        run_number=run_number,
-        dump_id=dump_id,
-        program_id=program_id,
-        signature_id=signature_id,
-        **row | columns,
-    )
+    return Dump(dump_id=dump_id, program_id=program_id, signature_id=signature_id, **row | columns)
 
 
-def test_a_dump_follows_its_chain():
+def test_a_dump_goes_on_with_its_series():
     for case, (dumps, numbers) in CHAINS.items():
-        runs = sorted({run for _, run, *_ in dumps})
-        links = follow([dump(*row) for row in dumps], runs).links
-        assert {link.dump.dump_id: link.number for link in links} == numbers, case
+        series, paired = [], {}
+        for run, in_run in groupby(dumps, key=lambda row: row[1]):
+            now = [dump(dump_id, *identities) for dump_id, _, *identities in in_run]
+            goes_on = {m.dump: m.series for m in match_dumps(series, now, run)}
+            for one in now:
+                if one not in goes_on:
+                    goes_on[one] = Series(len(series) + 1, len(series) + 1, one, run)
+                    series.append(goes_on[one])
+                goes_on[one].last, goes_on[one].run_number = one, run
+                paired[one.dump_id] = goes_on[one].number
+        assert paired == numbers, case
 
 
 def test_those_of_one_signature_are_aligned_by_size():
@@ -81,47 +80,26 @@ def test_those_of_one_signature_are_aligned_by_size():
         ([8], [1000, 9], [(0, 1)]),
         ([8], [None, 1000], [(0, 1)]),
     ):
-        assert aligned(before, now) == pairs
-        assert aligned(now, before) == [(b, a) for a, b in pairs]
+        assert _align(before, now) == pairs
+        assert _align(now, before) == [(b, a) for a, b in pairs]
 
 
 def test_trivial_programs_are_never_matched_across_both_names():
     """They are equal by chance."""
-    before = dump(11, 1, 100)
-    for is_tiny, how in ((True, None), (False, "renamed")):
-        now = dump(21, 2, 100, workload="other", module_name="jit_other", is_tiny=is_tiny)
-        followed = follow([before._replace(is_tiny=is_tiny), now], [1, 2])
-        assert followed.links[-1].matched_by == how
-        assert len(followed.gone) == is_tiny
+    before = dump(11, 100)
+    for is_tiny, rules in ((True, []), (False, ["renamed"])):
+        series = Series(1, 1, before._replace(is_tiny=is_tiny), 1)
+        now = dump(21, 100, workload="other", module_name="jit_other", is_tiny=is_tiny)
+        assert [match.matched_by for match in match_dumps([series], [now], 2)] == rules
 
 
-def test_a_failed_or_estimated_dump_is_kept_and_not_compared():
-    dumps = [
-        dump(11, 1, 100),
-        dump(21, 2, None, grade=None, health="failed"),
-        dump(31, 3, 300, grade=1),
-        dump(41, 4, 100),
-    ]
-    links = follow(dumps, [1, 2, 3, 4]).links
-    assert [link.compared and link.compared.dump_id for link in links] == [None, None, None, 11]
-    assert [link.previous and link.previous.dump_id for link in links] == [None, 11, 21, 31]
-    assert [link.level_index for link in links] == [1, None, 3, 1]
-    assert [link.before and link.before.dump_id for link in links] == [None, 11, 21, None]
-
-
-def test_deleting_a_run_closes_the_chain(own):
+def test_deleting_a_run_closes_the_series(own):
+    query = """SELECT before.run_id, matched_by, cause IS NOT NULL FROM history
+        INNER JOIN dumps AS before ON before.dump_id = history.previous_dump_id
+        WHERE history.run_id = '2026-10-06' AND history.workload = 'llama-v5e'"""
     with writing(own) as store:
         store.delete_runs(["2026-10-05"])
-    with reading(own) as store:
-        for table, worked_out in store.worked_out_history().items():
-            held = store.rows(f"SELECT * FROM {table}").to_pylist()
-            assert sorted(map(str, worked_out.to_pylist())) == sorted(map(str, held))
-    assert rows(
-        own,
-        """SELECT before.run_id, matched_by FROM history INNER JOIN dumps USING (dump_id)
-        INNER JOIN dumps AS before ON before.dump_id = history.previous_dump_id
-        WHERE dumps.run_id = '2026-10-06' AND dumps.workload = 'llama-v5e'""",
-    ) == [("2026-10-04", "only")]
+    assert rows(own, query) == [("2026-10-04", "only", True)]
 
 
 def test_a_platform_that_vanishes_leaves_the_other_alone(tmp_path, db):
@@ -140,8 +118,7 @@ def test_a_platform_that_vanishes_leaves_the_other_alone(tmp_path, db):
     ]
     assert rows(
         db,
-        """SELECT dumps.run_id, platform, matched_by, is_last FROM history
-        INNER JOIN dumps USING (dump_id) ORDER BY 1, 2""",
+        """SELECT run_id, platform, matched_by, is_last FROM history ORDER BY 1, 2""",
     ) == [
         ("2026-11-01", "cpu", None, True),
         ("2026-11-01", "gpu", None, False),

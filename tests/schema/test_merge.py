@@ -160,7 +160,7 @@ def test_an_earlier_entry_in_a_part_orders_the_history_too(tmp_path, nights):
     with at(NOON):
         fill(part, nights / "2026-10-05/llama-cpu", run_id="x")
     merged_rows(main, [part])
-    order = "SELECT run_id FROM lineages ORDER BY run_number"
+    order = "SELECT run_id FROM internal.lineages ORDER BY run_number"
     assert rows(main, order) == [("x",), ("y",)]
     assert run_memhouse("verify", "--db", main).returncode == 0
 

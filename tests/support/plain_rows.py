@@ -161,7 +161,7 @@ def _number(key: int | str | None) -> int | None:
 
 
 def stored_histories(store: Store) -> Histories:
-    """What the tables `history`, `gone` and `lineages` say, in the oracle's words."""
+    """What `internal.history`, `gone` and `lineages` say, in the oracle's words."""
 
     def rows(query: str) -> list[tuple[Any, ...]]:
         return list(store.connection.sql(query).fetchall())
@@ -171,7 +171,8 @@ def stored_histories(store: Store) -> Histories:
         series_id: tuple(name)
         for series_id, *name in rows(
             """SELECT series_id, branch, suite, workload, module_name, platform, series_number
-            FROM history INNER JOIN dumps USING (dump_id) INNER JOIN lineages USING (run_id)
+            FROM internal.history INNER JOIN dumps USING (dump_id)
+            INNER JOIN internal.lineages USING (run_id)
             WHERE chain_index = 1"""
         )
     }
@@ -180,12 +181,12 @@ def stored_histories(store: Store) -> Histories:
         dump_id: Link(series[series_id], *link)
         for dump_id, series_id, *link in rows(
             """SELECT dump_id, series_id, chain_index, previous_dump_id, compared_dump_id,
-                matched_by, missed_runs, is_new, is_last FROM history"""
+                matched_by, missed_runs, is_new, is_last FROM internal.history"""
         )
     }
-    gone = rows("SELECT run_id, series_id, last_dump_id FROM gone")
-    lineages = rows("SELECT run_id, branch, suite, run_number, previous_run_id FROM lineages")
-    assert len(links) == len(rows("SELECT dump_id FROM history"))
+    gone = rows("SELECT run_id, series_id, last_dump_id FROM internal.gone")
+    lineages = rows("SELECT run_id, branch, suite, run_number, previous_run_id FROM internal.lineages")
+    assert len(links) == len(rows("SELECT dump_id FROM dump_series"))
     return Histories(
         links,
         {(run_id, series[series_id], last) for run_id, series_id, last in gone},
