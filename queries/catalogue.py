@@ -1,7 +1,7 @@
 """The SQL of memhouse: views, macros, statements, checks and examples.
 
-`schema/history/views.sql`, the files of `views/` and then of `macros/` are run as they are, in the
-order of their names; a name is defined before it is used. Public relations are in the schema `main`; those that other views
+The files `schema/history/views.sql`, those of `views/` and those of `macros/` are run as they are,
+in the order of their names; a name is defined before it is used. Public relations are in the schema `main`; those that other views
 build on are in the schema `internal`. A view's comment says what it answers, then what a row is,
 and last its key. A column's comment stands beside its view if it has a meaning there alone;
 otherwise it is the meaning of the column's name in `views/columns.txt` or in METRICS. A macro's

@@ -15,6 +15,7 @@ from .catalogue import Check, checks, statement
 from .questions import question
 from .result import Result, Rows, counted
 
+
 @dataclass(frozen=True, repr=False)
 class Verification(Result):
     """Where the warehouse is at odds with its dumps.

@@ -112,66 +112,50 @@ LEFT JOIN module_memory
 LEFT JOIN largest ON largest.run_id = dumps.run_id AND largest.workload = dumps.workload
 LEFT JOIN run_labels ON run_labels.run_id = dumps.run_id AND run_labels.key = 'entry';
 
--- The runs of each series.
---
--- A row per dump. next_number is the number of the series' next run, of the branch's runs.
-CREATE OR REPLACE VIEW internal.series_runs AS
-SELECT
-    links.series_id,
-    links.series_number,
-    links.chain_index,
-    links.dump_id,
-    links.module_id,
-    links.workload,
-    links.module_name,
-    links.platform,
-    links.run_id,
-    links.run_at,
-    links.run_seq,
-    links.branch,
-    links.suite,
-    branch_ranks.branch_rank,
-    links.run_number,
-    links.next_number
-FROM internal.links
-INNER JOIN internal.branch_ranks ON branch_ranks.run_id = links.run_id;
-
 -- The series, each with whether it is alive: no program of its last run is in a later run.
 --
--- A row per series, with the names that its last dump has.
+-- A row per series, with the names that its last dump has; readable_dump_id is its last dump with
+-- content.
 CREATE OR REPLACE VIEW internal.series_ends AS
-WITH lasts AS (
+WITH placed AS (
     SELECT
-        series_id,
-        MAX(run_number) AS last_number,
-        COUNT(*) AS runs,
-        MIN_BY(run_id, run_number) AS first_run_id
-    FROM internal.series_runs
-    GROUP BY series_id
+        *,
+        COUNT(*) OVER series AS runs,
+        MAX(run_number) OVER series AS last_number,
+        FIRST_VALUE(run_id) OVER (PARTITION BY series_id ORDER BY run_number) AS first_run_id,
+        MAX_BY(dump_id, run_number) FILTER (module_id IS NOT NULL) OVER series
+            AS readable_dump_id
+    FROM internal.links
+    WINDOW series AS (PARTITION BY series_id)
 ),
 
 followed AS (
-    SELECT series_runs.run_id, MAX(lasts.last_number) AS last_number
-    FROM internal.series_runs
-    INNER JOIN lasts ON lasts.series_id = series_runs.series_id
-    GROUP BY series_runs.run_id
+    SELECT *, MAX(last_number) OVER (PARTITION BY run_id) AS followed_number
+    FROM placed
 )
 
 SELECT
-    series_runs.* EXCLUDE (next_number),
-    lasts.first_run_id,
-    lasts.runs,
-    followed.last_number = series_runs.run_number AS is_alive,
-    lengths.runs - series_runs.run_number AS runs_since
-FROM internal.series_runs
-INNER JOIN lasts ON lasts.series_id = series_runs.series_id
-INNER JOIN followed ON followed.run_id = series_runs.run_id
-INNER JOIN (
-    SELECT branch, suite, MAX(run_number) AS runs
-    FROM internal.lineages
-    GROUP BY branch, suite
-) AS lengths ON lengths.branch = series_runs.branch AND lengths.suite = series_runs.suite
-WHERE series_runs.next_number IS NULL;
+    series_id,
+    series_number,
+    chain_index,
+    dump_id,
+    readable_dump_id,
+    workload,
+    module_name,
+    platform,
+    run_id,
+    run_at,
+    run_seq,
+    branch,
+    suite,
+    CASE branch WHEN 'main' THEN 1 WHEN 'master' THEN 2 WHEN '' THEN 3 ELSE 4 END AS branch_rank,
+    run_number,
+    first_run_id,
+    runs,
+    followed_number = run_number AS is_alive,
+    lineage_runs - run_number AS runs_since
+FROM followed
+WHERE next_number IS NULL;
 
 -- Which dump of each series is the newest with content: what a module's name means today.
 --
@@ -191,28 +175,19 @@ WITH placed AS (
     FROM internal.series_ends
     -- What `memhouse fit` compiles is a size that was asked about, and not what a name means.
     WHERE run_id NOT IN (SELECT run_id FROM run_labels WHERE key = 'fit')
-),
-
--- The last dump of a series may be unreadable: then the newest one that is not.
-readable AS (
-    SELECT series_id, MAX_BY(dump_id, chain_index) AS dump_id
-    FROM internal.series_runs
-    WHERE module_id IS NOT NULL
-    GROUP BY series_id
 )
 
 SELECT
-    readable.dump_id,
-    placed.series_id,
-    placed.run_number,
-    placed.branch,
-    placed.suite,
-    placed.branch_rank,
-    placed.is_alive,
-    placed.runs_since
+    readable_dump_id AS dump_id,
+    series_id,
+    run_number,
+    branch,
+    suite,
+    branch_rank,
+    is_alive,
+    runs_since
 FROM placed
-INNER JOIN readable ON readable.series_id = placed.series_id
-WHERE placed.branch = placed.meant_branch AND placed.run_number = placed.meant_number;
+WHERE branch = meant_branch AND run_number = meant_number AND readable_dump_id IS NOT NULL;
 
 -- What every public view says of a dump.
 --
@@ -220,7 +195,7 @@ WHERE placed.branch = placed.meant_branch AND placed.run_number = placed.meant_n
 CREATE OR REPLACE VIEW internal.dumped AS
 SELECT
     dumps.run_id,
-    runs.run_at,
+    lineages.run_at,
     lineages.branch,
     lineages.suite,
     dumps.workload,
@@ -231,7 +206,6 @@ SELECT
     dumps.dump_id,
     dumps.module_id
 FROM dumps
-INNER JOIN runs ON runs.run_id = dumps.run_id
 INNER JOIN internal.lineages ON lineages.run_id = dumps.run_id
 INNER JOIN internal.entry_programs ON entry_programs.dump_id = dumps.dump_id
 LEFT JOIN internal.newest ON newest.dump_id = dumps.dump_id;
@@ -303,18 +277,13 @@ COMMENT ON COLUMN series.last_dump_id IS 'its dump in last_run_id, see `dumps`';
 
 CREATE OR REPLACE VIEW missing AS
 WITH gaps AS (
-    SELECT
-        series_runs.*,
-        runs_between.run_id AS missing_run_id
-    FROM internal.series_runs
+    SELECT links.*, runs_between.run_id AS missing_run_id
+    FROM internal.links
     INNER JOIN internal.lineages AS runs_between
-        ON runs_between.branch = series_runs.branch
-            AND runs_between.suite = series_runs.suite
-            AND runs_between.run_number > series_runs.run_number
-            AND (
-                series_runs.next_number IS NULL
-                OR runs_between.run_number < series_runs.next_number
-            )
+        ON runs_between.branch = links.branch
+            AND runs_between.suite = links.suite
+            AND runs_between.run_number > links.run_number
+            AND runs_between.run_number < COALESCE(links.next_number, links.lineage_runs + 1)
 ),
 
 pairs AS (
@@ -326,8 +295,8 @@ pairs AS (
 related AS (
     SELECT DISTINCT pairs.run_id, pairs.missing_run_id
     FROM pairs
-    INNER JOIN internal.series_runs AS had ON had.run_id = pairs.run_id
-    INNER JOIN internal.series_runs AS there
+    INNER JOIN internal.links AS had ON had.run_id = pairs.run_id
+    INNER JOIN internal.links AS there
         ON there.run_id = pairs.missing_run_id AND there.series_id = had.series_id
 )
 

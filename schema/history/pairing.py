@@ -78,9 +78,7 @@ _Pairs = list[tuple[int, int]]
 _UNKNOWN_DISTANCE = 64.0
 
 
-def match_dumps(
-    series: Iterable[Series], dumps: Sequence[Dump], run_number: int
-) -> list[Match]:
+def match_dumps(series: Iterable[Series], dumps: Sequence[Dump], run_number: int) -> list[Match]:
     """The dumps of a run that go on with one of the series.
 
     Args:
@@ -207,9 +205,7 @@ def _align(before: Sequence[int | None], after: Sequence[int | None]) -> _Pairs:
     costs = [0.0] * (len(after) + 1)
     is_paired: list[list[bool]] = []
     for size in before:
-        paired = [
-            cost + _distance(size, other) for cost, other in zip(costs, after, strict=False)
-        ]
+        paired = [cost + _distance(size, other) for cost, other in zip(costs, after, strict=False)]
         costs = list(accumulate(paired, min, initial=inf))
         is_paired.append([later < earlier for earlier, later in pairwise(costs)])
     pairs: _Pairs = []

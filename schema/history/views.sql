@@ -2,7 +2,8 @@ CREATE SCHEMA IF NOT EXISTS internal;
 
 -- The runs of each branch and suite in order. Names never order runs.
 --
--- A row per run; a run of logs alone has no programs to compare, and no row.
+-- A row per run; a run of logs alone has no programs to compare, and no row. lineage_runs is the
+-- number of runs of its branch and suite.
 CREATE OR REPLACE VIEW internal.lineages AS
 SELECT
     runs.run_id,
@@ -11,7 +12,9 @@ SELECT
     COALESCE(branches.value, '') AS branch,
     COALESCE(suites.value, '') AS suite,
     CAST(ROW_NUMBER() OVER lineage AS INTEGER) AS run_number,
-    LAG(runs.run_id) OVER lineage AS previous_run_id
+    LAG(runs.run_id) OVER lineage AS previous_run_id,
+    COUNT(*) OVER (PARTITION BY COALESCE(branches.value, ''), COALESCE(suites.value, ''))
+        AS lineage_runs
 FROM runs
 LEFT JOIN run_labels AS branches
     ON branches.run_id = runs.run_id AND branches.key = 'branch'
@@ -78,6 +81,7 @@ placed AS (
         lineages.branch,
         lineages.suite,
         lineages.run_number,
+        lineages.lineage_runs,
         dump_series.series_id,
         dump_series.series_number,
         dump_series.matched_by,

@@ -97,7 +97,9 @@ def test_a_branch_is_renamed_with_all_its_runs(db):
     told = label(db, "--rename", "branch=develop:trunk").stderr
     assert " 2 runs: branch=trunk, " in told
     assert 'baseline = "trunk"' in told
-    kept = "SELECT run_id, previous_run_id FROM internal.lineages WHERE branch = 'trunk' ORDER BY ALL"
+    kept = (
+        "SELECT run_id, previous_run_id FROM internal.lineages WHERE branch = 'trunk' ORDER BY ALL"
+    )
     assert rows(db, kept) == [("n0", None), ("n1", "n0"), ("n3", "n1")]
     assert run_memhouse("verify", "--db", db).returncode == 0
     assert " 3 runs: branch=main" in label(db, "--rename", "branch=trunk:main").stderr
@@ -105,7 +107,10 @@ def test_a_branch_is_renamed_with_all_its_runs(db):
     said = refused(db, "--rename", "branch=pr-7:main")
     assert all(fact in said for fact in ("branch=main", "branch=pr-7", "n0", "n4"))
     label(db, "--rename", "branch=main:")
-    assert {branch for (branch,) in rows(db, "SELECT branch FROM internal.lineages")} == {"", "pr-7"}
+    assert {branch for (branch,) in rows(db, "SELECT branch FROM internal.lineages")} == {
+        "",
+        "pr-7",
+    }
     assert " 3 runs: branch=main" in label(db, "--rename", "branch=:main").stderr
 
 

@@ -72,8 +72,7 @@ def test_the_cause_is_the_one_of_the_history(history, diffs):
     for a, b in PAIRS:
         stored = rows(
             history,
-            "SELECT workload, cause FROM history "
-            f"WHERE run_id = '{b}' AND missed_runs = 0",
+            f"SELECT workload, cause FROM history WHERE run_id = '{b}' AND missed_runs = 0",
         )
         modules = {name: of_module(diffs(a, b), name) for name, _ in stored}
         told = {name: None if m.is_same else m.cause for name, m in modules.items()}

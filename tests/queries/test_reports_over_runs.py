@@ -291,8 +291,7 @@ def test_the_headline_has_the_peaks_and_the_cause_of_the_warehouse(llama_diff, h
     ]
     ((cause,),) = rows(
         history,
-        "SELECT cause FROM history "
-        f"WHERE run_id = '{CASE[1]}' AND workload = 'llama-v5e'",
+        f"SELECT cause FROM history WHERE run_id = '{CASE[1]}' AND workload = 'llama-v5e'",
     )
     assert cause
     assert said["cause"].text == cause

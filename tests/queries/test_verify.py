@@ -4,8 +4,6 @@ import csv
 import json
 from contextlib import contextmanager
 
-import pytest
-
 from memhouse.queries.catalogue import checks, statement
 from memhouse.queries.verify import breaches, checks_list, verify
 from memhouse.schema.tables import KEYS

@@ -40,8 +40,7 @@ NIGHTLY = {
 def test_the_causes_of_the_nights_are_what_was_changed(history):
     found = rows(
         history,
-        "SELECT workload, run_id, cause FROM history "
-        "WHERE cause IS NOT NULL",
+        "SELECT workload, run_id, cause FROM history WHERE cause IS NOT NULL",
     )
     assert {(workload, run): cause for workload, run, cause in found} == NIGHTLY
 

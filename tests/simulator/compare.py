@@ -157,18 +157,18 @@ def _only_unlike(expected: dict[Any, Any], found: dict[Any, Any]) -> tuple[Any, 
 
 
 def _lineages(model: Model, seen: Observed) -> tuple[Any, ...]:
-    expected = plain_history(plain_runs(model), seen.plain)
+    expected = plain_history(plain_runs(model), seen.plain, seen.histories)
     return _only_unlike(expected.lineages, seen.histories.lineages)
 
 
 def _links(model: Model, seen: Observed) -> tuple[Any, ...]:
     """Which dump follows which."""
-    expected = plain_history(plain_runs(model), seen.plain)
+    expected = plain_history(plain_runs(model), seen.plain, seen.histories)
     return _only_unlike(expected.links, seen.histories.links)
 
 
 def _gone(model: Model, seen: Observed) -> tuple[Any, ...]:
-    return plain_history(plain_runs(model), seen.plain).gone, seen.histories.gone
+    return plain_history(plain_runs(model), seen.plain, seen.histories).gone, seen.histories.gone
 
 
 _COMPARED: dict[str, _Compare] = {

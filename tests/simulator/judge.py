@@ -38,9 +38,15 @@ class Facts:
     hosts: Set[str]
 
 
-def judge(run: Run, runs: Sequence[Run], dumps: Sequence[Dump], facts: Facts) -> list[Said]:
-    """The verdicts of a run's programs, and of those that it lacks; the facts' hosts are its."""
-    return _Judging(run, list(runs), list(dumps), facts, plain_history(runs, dumps)).verdicts()
+def judge(
+    run: Run, runs: Sequence[Run], dumps: Sequence[Dump], facts: Facts, stored: Histories
+) -> list[Said]:
+    """The verdicts of a run's programs, and of those that it lacks; the facts' hosts are its.
+
+    stored: has the series of the dumps.
+    """
+    history = plain_history(runs, dumps, stored)
+    return _Judging(run, list(runs), list(dumps), facts, history).verdicts()
 
 
 def status(said: Sequence[Said]) -> int:

@@ -416,7 +416,7 @@ def _follow_check(
         {dump_id: row["host"] for dump_id, row in rows.items()},
         model.runs[name].parts.keys(),
     )
-    said = judge(by_name[name], runs, seen.plain, facts)
+    said = judge(by_name[name], runs, seen.plain, facts, seen.histories)
     if step.get("accept"):
         said = _accept(model, world, name, said, seen)
     status = status_of(said)

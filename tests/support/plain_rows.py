@@ -185,7 +185,9 @@ def stored_histories(store: Store) -> Histories:
         )
     }
     gone = rows("SELECT run_id, series_id, last_dump_id FROM internal.gone")
-    lineages = rows("SELECT run_id, branch, suite, run_number, previous_run_id FROM internal.lineages")
+    lineages = rows(
+        "SELECT run_id, branch, suite, run_number, previous_run_id FROM internal.lineages"
+    )
     assert len(links) == len(rows("SELECT dump_id FROM dump_series"))
     return Histories(
         links,
