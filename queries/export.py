@@ -121,7 +121,7 @@ def _of_branch(branch: str | None) -> str | None:
         return None
     if branch is not None:
         return f"branch = {quoted(branch)}"
-    newest = "(SELECT branch FROM internal.lineages WHERE run_id = run(-1))"
+    newest = "(SELECT branch FROM runs_summary WHERE run_id = run(-1))"
     return f"branch IS NOT DISTINCT FROM {newest}"
 
 

@@ -64,8 +64,7 @@ DAMAGES = {
         f"DELETE FROM dump_series WHERE dump_id IN (SELECT dump_id FROM dumps {OF})": "no series",
         f"""UPDATE dump_series SET explained_dump_id = 7
             WHERE dump_id IN (SELECT dump_id FROM dumps {OF})""": "7 none",
-        f"UPDATE dump_series SET series_id = 7 WHERE dump_id IN (SELECT dump_id FROM dumps "
-        f"{OF} OR workload LIKE 'seeds%')": "series 7",
+        "UPDATE dump_series SET series_id = 7": "series 7",
     },
     "instructions_have_one_number": {
         f"UPDATE instructions SET instruction = 'x.1' {OF} AND instruction = 'x.5'": "x.1",
