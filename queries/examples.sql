@@ -713,16 +713,16 @@ ORDER BY counted_bytes DESC
 LIMIT 10;
 
 -- fragmentation: What does packing waste?
-SELECT workload, packing_bytes, wasted
+SELECT workload, fragmentation_bytes, wasted
 FROM fragmentation
 WHERE is_latest
-ORDER BY packing_bytes DESC;
+ORDER BY fragmentation_bytes DESC;
 
 -- fragmentation_by_space: What packing wastes in all memory spaces
-SELECT workload, space, packing_bytes, wasted
+SELECT workload, space, fragmentation_bytes, wasted
 FROM fragmentation_by_space
 WHERE is_latest
-ORDER BY packing_bytes DESC;
+ORDER BY fragmentation_bytes DESC;
 
 -- padding: Which values does tiling pad most?
 SELECT workload, shape, padding_bytes, times_logical

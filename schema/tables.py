@@ -859,7 +859,6 @@ module_memory = Table(
         11,
         "of the preallocated temps: the most that is live at one time, a bound for any packing",
     ),
-    _metric("packing_bytes", 12, "temp_bytes - live_bound_bytes: packing's share"),
     _metric(
         "padding_bytes",
         10,
@@ -874,14 +873,14 @@ module_memory = Table(
     _space(),
     _metric(
         "order_bytes",
-        13,
+        12,
         "how much less the temps would hold in the best other order of the same instructions that "
         "was found; null unless ingested with --orders, of estimates, without temps, and of more "
         f"than {MAX_INSTRUCTIONS} instructions",
     ),
     _metric(
         "order_bound_bytes",
-        14,
+        13,
         "in no order of the same instructions the temps hold less; null as order_bytes, and where "
         "XLA alone knows what shares memory",
         regresses=False,

@@ -45,7 +45,6 @@ class SpaceMemory(NamedTuple):
     fragmentation_bytes: int | None = None
     fragmentation: float | None = None
     live_bound_bytes: int | None = None
-    packing_bytes: int | None = None
     padding_bytes: int | None = None
     peak_high_bytes: int | None = None
 
@@ -57,7 +56,6 @@ _PACKED_FIGURES = (
     "temp_bytes",
     "fragmentation_bytes",
     "fragmentation",
-    "packing_bytes",
 )
 
 
@@ -133,8 +131,7 @@ def memory_figures(
         memory = memory._replace(peak_high_bytes=assignment.peak_high.get(space))
         if temp_peaks is not None:
             bound = sum(temp_peaks[row].peak_bytes or 0 for row in rows)
-            packing = None if memory.temp_bytes is None else memory.temp_bytes - bound
-            memory = memory._replace(live_bound_bytes=bound, packing_bytes=packing)
+            memory = memory._replace(live_bound_bytes=bound)
         if schedule:
             in_space = [filled[row] for row in rows]
             steps = _occupancy_steps(space, in_space, len(schedule))

@@ -256,7 +256,7 @@ SELECT
     peaks.alias_bytes,
     peaks.constant_bytes,
     peaks.temp_bytes,
-    peaks.packing_bytes,
+    peaks.fragmentation_bytes,
     peaks.padding_bytes
 FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id

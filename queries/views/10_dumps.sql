@@ -43,7 +43,6 @@ FROM (VALUES  -- noqa: LT02
     ('fragmentation_bytes', FALSE, TRUE),
     ('padding_bytes', FALSE, TRUE),
     ('live_bound_bytes', FALSE, TRUE),
-    ('packing_bytes', FALSE, TRUE),
     ('order_bytes', FALSE, TRUE),
     ('order_bound_bytes', FALSE, FALSE)
 ) AS listed (metric, is_better_higher, regresses);  -- noqa: AL05

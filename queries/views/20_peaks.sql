@@ -38,7 +38,6 @@ SELECT
     module_memory.fragmentation,
     module_memory.padding_bytes,
     module_memory.live_bound_bytes,
-    module_memory.packing_bytes,
     module_memory.order_bytes,
     module_memory.order_bound_bytes,
     modules.origin,
@@ -104,7 +103,7 @@ COMMENT ON COLUMN peaks_by_space.constant_bytes IS 'allocations of constants';
 COMMENT ON COLUMN peaks_by_space.thread_local_bytes IS 'thread-local allocations';
 COMMENT ON COLUMN peaks_by_space.temp_bytes IS 'the preallocated temp';
 COMMENT ON COLUMN peaks_by_space.fragmentation_bytes IS
-'total_bytes - thread_local_bytes - peak_bytes, what packing wastes, see packing_bytes';
+'total_bytes - thread_local_bytes - peak_bytes: what packing wastes';
 COMMENT ON COLUMN peaks_by_space.fragmentation IS 'fragmentation_bytes over temp_bytes';
 COMMENT ON COLUMN peaks_by_space.padding_bytes IS 'size - logical size of what is live at the peak';
 COMMENT ON COLUMN peaks_by_space.schedule_length IS 'instructions in the schedule';
@@ -138,7 +137,7 @@ COMMENT ON COLUMN peaks.constant_bytes IS 'allocations of constants';
 COMMENT ON COLUMN peaks.thread_local_bytes IS 'thread-local allocations';
 COMMENT ON COLUMN peaks.temp_bytes IS 'the preallocated temp';
 COMMENT ON COLUMN peaks.fragmentation_bytes IS
-'total_bytes - thread_local_bytes - peak_bytes, what packing wastes, see packing_bytes';
+'total_bytes - thread_local_bytes - peak_bytes: what packing wastes';
 COMMENT ON COLUMN peaks.fragmentation IS 'fragmentation_bytes over temp_bytes';
 COMMENT ON COLUMN peaks.padding_bytes IS 'size - logical size of what is live at the peak';
 COMMENT ON COLUMN peaks.schedule_length IS 'instructions in the schedule';
@@ -165,7 +164,6 @@ UNPIVOT INCLUDE NULLS (
         fragmentation_bytes,
         padding_bytes,
         live_bound_bytes,
-        packing_bytes,
         order_bytes,
         order_bound_bytes,
     )

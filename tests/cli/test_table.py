@@ -126,7 +126,7 @@ def test_numbers_are_whole(filled):
 
 def test_what_has_no_room_is_said(filled):
     _, said = on_terminal("peaks", "--db", filled)
-    names = ("padding_bytes", "peak_instruction", "memory_space", "packing_bytes")
+    names = ("padding_bytes", "peak_instruction", "memory_space", "fragmentation_bytes")
     for left_out in (*names, "--format csv"):
         assert left_out in " ".join(plain(said).split())
     _, said = on_terminal("peaks", "--db", filled, columns=200)

@@ -96,7 +96,7 @@ def test_the_headline_has_the_figures_of_peaks(store, report):
         [found.dump_id],
     ).to_pylist()
     told = facts(report(LLAMA))
-    parts = ("argument", "output", "temp", "constant", "packing", "padding")
+    parts = ("argument", "output", "temp", "constant", "fragmentation", "padding")
     for name in ("peak", "headroom", *parts):
         assert told[name].value_bytes == row[f"{name}_bytes"]
     assert told["headroom"].tone == "good"
@@ -184,7 +184,7 @@ def test_a_module_that_was_read_has_a_report(tmp_path):
 def test_packing_adds_up_and_padding_at_the_peak_comes_first(report):
     chart = section(report(LLAMA), "Fragmentation").parts[0]
     (row,) = [r for r in chart.tables[0].rows.table.to_pylist() if r["memory_space"] == 0]
-    assert row["live_bound_bytes"] + row["packing_bytes"] == row["size_bytes"]
+    assert row["live_bound_bytes"] + row["fragmentation_bytes"] == row["size_bytes"]
     bars = chart.model.select_one({"name": "packing_bars"}).data_source.data
     assert bars["size"].tolist() == [row["size_bytes"]]
     assert bars["bound"].tolist() == [row["live_bound_bytes"]]

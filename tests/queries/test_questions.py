@@ -75,9 +75,9 @@ COLUMNS = {
     "peaks": """
         workload module space peak_bytes:long peak_high_bytes:long total_bytes:long
         headroom_bytes:long run padding_bytes:long peak_instruction memory_space:int is_entry:bool
-        packing_bytes:long origin""",
+        fragmentation_bytes:long origin""",
     "fragmentation": """
-        workload module space:int packing_bytes:long share:double size_bytes:long run fullest_at
+        workload module space:int fragmentation_bytes:long share:double size_bytes:long run fullest_at
         live_bound_bytes:long""",
     "passes": """
         step:long pipeline compiler_pass estimated_peak_bytes:long change_bytes:long
