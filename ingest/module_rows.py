@@ -37,7 +37,7 @@ from ..xla.peak_parts import (
 from ..xla.program import NONE, Program
 from ..xla.program_id import program_id, skeleton_id
 from ..xla.scopes import Scope
-from ..xla.spaces import MemorySpace, memory_spaces
+from ..xla.spaces import space_of
 from ..xla.traits import Trait, find_traits
 from ..xla.work import measure_work
 from .derive import Derivation
@@ -103,7 +103,7 @@ class _ModuleBuilder:
     def __init__(
         self, derivation: Derivation, platform: str | None, user_code: tuple[str, ...]
     ) -> None:
-        self.derivation, self.user_code = derivation, user_code
+        self.derivation, self.platform, self.user_code = derivation, platform, user_code
         self.parts = parts = derivation.parts
         self.attribution = derivation.attribution
         self.ids = number_instructions(parts)
@@ -117,8 +117,6 @@ class _ModuleBuilder:
         self.is_complete = not self.contradictions and (
             parts.assignment is None or parts.assignment.is_complete
         )
-        self.spaces = memory_spaces(parts.assignment, parts.space_names, platform)
-        self.space_names = {row.memory_space: row.space for row in self.spaces}
         self.indices = self.alias_sets = [NONE] * len(self.values)
         if self.attribution is not None:
             analysis = self.attribution.analysis
@@ -140,7 +138,6 @@ class _ModuleBuilder:
             self._add_positions_and_uses(parts.used_values)
         if parts.live_ranges is not None:
             self._add_times(parts.live_ranges)
-        self._add("memory_spaces", MemorySpace._fields, self.spaces)
         memory = self._add_memory()
         residual_ids = self._add_buffers(memory)
         self._add_values(residual_ids)
@@ -365,10 +362,16 @@ class _ModuleBuilder:
         )
 
     def _name_spaces(self, relation: str) -> None:
-        """Add what people call the memory space of each row."""
+        """Add the names of each row's memory space: the common one, and XLA's to `module_memory`."""
         if relation in self.rows:
             columns = self.rows[relation]
-            columns["space"] = [self.space_names.get(space) for space in columns["memory_space"]]
+            numbers, names = columns["memory_space"], self.parts.space_names or {}
+            columns["space"] = [
+                None if number is None else space_of(number, names.get(number), self.platform)
+                for number in numbers
+            ]
+            if relation == "module_memory":
+                columns["space_name"] = [names.get(number) for number in numbers]
 
     def _add_buffers(self, memory: MemoryFigures | None) -> set[int]:
         """The rows of `alias_sets` and `residuals`. Returns the ids of the residuals."""

@@ -133,9 +133,9 @@ WHERE NOT is_output AND is_entry
 GROUP BY module_id, workload, kind
 ORDER BY padded_bytes DESC, workload, kind;
 
--- memory_spaces: The names of the memory spaces
+-- module_memory: The names of the memory spaces
 SELECT memory_space, space_name, COUNT(*) AS modules
-FROM memory_spaces
+FROM module_memory
 GROUP BY memory_space, space_name
 ORDER BY memory_space, space_name;
 

@@ -344,7 +344,7 @@ _KNOWN = {
     "series_id": "SELECT DISTINCT CAST(series_id AS VARCHAR) AS name FROM history",
     "module_id": "SELECT CAST(module_id AS VARCHAR) AS name FROM modules",
     "line": "SELECT DISTINCT file || ':' || line AS name FROM stack_frames WHERE file IS NOT NULL",
-    "memory space": "SELECT DISTINCT CAST(memory_space AS VARCHAR) AS name FROM memory_spaces",
+    "memory space": "SELECT DISTINCT CAST(memory_space AS VARCHAR) AS name FROM module_memory",
 }
 
 

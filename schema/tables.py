@@ -366,20 +366,6 @@ entry_shapes = Table(
     comment="An array in the entry computation's arguments or result.",
 )
 
-memory_spaces = Table(
-    "memory_spaces",
-    metadata,
-    _module_id(),
-    _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
-    _optional(
-        "space_name",
-        Text,
-        "the name in the memory usage report; of a TPU's binary, libtpu's; null if not named",
-    ),
-    _space(),
-    comment="A memory space of a module.",
-)
-
 allocations = Table(
     "allocations",
     metadata,
@@ -834,7 +820,12 @@ module_memory = Table(
     "module_memory",
     metadata,
     _module_id(),
-    _required("memory_space", Integer, "the memory space"),
+    _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
+    _optional(
+        "space_name",
+        Text,
+        "the name in the memory usage report; of a TPU's binary, libtpu's; null if not named",
+    ),
     _metric("total_bytes", 2, "the sum of the space's allocations"),
     _metric("argument_bytes", 3, "the part of total_bytes in parameters"),
     _metric("output_bytes", 4, "the part of total_bytes that is maybe live out"),
@@ -1114,7 +1105,6 @@ KEYS = {
     "journal": ("entry",),
     "file_sets": ("files_id", "name"),
     "entry_shapes": ("module_id", "is_output", "parameter_number", "shape_index"),
-    "memory_spaces": ("module_id", "memory_space"),
     "allocations": ("module_id", "allocation_index"),
     "values": ("module_id", "value_id"),
     "alias_sets": ("module_id", "alias_set"),

@@ -13,7 +13,7 @@ SELECT
     entry_programs.is_entry,
     module_memory.memory_space,
     module_memory.space,
-    memory_spaces.space_name,
+    module_memory.space_name,
     module_memory.peak_bytes,
     module_memory.peak_high_bytes,
     module_memory.total_bytes,
@@ -53,10 +53,7 @@ INNER JOIN runs ON runs.run_id = dumps.run_id
 INNER JOIN modules ON modules.module_id = dumps.module_id
 INNER JOIN module_memory ON module_memory.module_id = dumps.module_id
 INNER JOIN internal.entry_programs ON entry_programs.dump_id = dumps.dump_id
-LEFT JOIN internal.devices ON devices.device_kind = dumps.device_kind
-LEFT JOIN memory_spaces
-    ON memory_spaces.module_id = module_memory.module_id
-        AND memory_spaces.memory_space = module_memory.memory_space;
+LEFT JOIN internal.devices ON devices.device_kind = dumps.device_kind;
 
 CREATE OR REPLACE VIEW peaks_by_space AS
 SELECT

@@ -161,8 +161,7 @@ DAMAGES = {
         f"DELETE FROM calls {OF} AND attribute = 'body'": "",
     },
     "spaces_are_named": {
-        f"UPDATE memory_spaces SET memory_space = 7 {OF}": "7",
-        f"INSERT INTO memory_spaces SELECT module_id, 7, 'x', NULL FROM memory_spaces {OF}": "7",
+        f"UPDATE module_memory SET space_name = NULL {OF} AND memory_space = 1": "1",
     },
 }
 
