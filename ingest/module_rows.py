@@ -506,17 +506,20 @@ class _ModuleBuilder:
         self._add("traits", Trait._fields, traits)
 
     def _add_passes(self, peak_buffers: Sequence[PeakBuffer]) -> list[str]:
-        """The rows of `passes` and `buffer_passes`. Returns the texts that cannot be read."""
+        """The rows of `compiler_passes` and `compiler_pass_events`.
+
+        Returns the texts that cannot be read.
+        """
         followed = self._followed_values(peak_buffers)
         rows, events, unread = trace_back(self.parts.pass_texts, [name for _, name in followed])
-        self._add("passes", PassRow._fields, rows)
-        buffer_passes = [
+        self._add("compiler_passes", PassRow._fields, rows)
+        pass_events = [
             (value_id, number, step, *event)
             for (value_id, _), buffer_events in zip(followed, events, strict=True)
             for number, (step, event) in enumerate(buffer_events)
         ]
         names = ("value_id", "event_number", "step", *Event._fields)
-        self._add("buffer_passes", names, buffer_passes)
+        self._add("compiler_pass_events", names, pass_events)
         return [f"{text.step} ({text.compiler_pass or 'the last'})" for text in unread]
 
     def _followed_values(self, peak_buffers: Sequence[PeakBuffer]) -> list[tuple[int, str]]:

@@ -961,22 +961,22 @@ FROM HISTORY_OF(
     )
 WHERE metric = 'peak_bytes';
 
--- pass_steps: Which passes of the compiler moved the estimated peak
+-- compiler_pass_steps: Which passes of the compiler moved the estimated peak
 SELECT workload, module_name, step, compiler_pass, change_bytes, changes
-FROM pass_steps
+FROM compiler_pass_steps
 WHERE is_latest AND change_bytes <> 0
 ORDER BY workload, module_name, step;
 
--- passes: How many texts between passes each program has
+-- compiler_passes: How many texts between passes each program has
 SELECT module_id, COUNT(*) AS texts, SUM(text_bytes) AS text_bytes
-FROM passes
+FROM compiler_passes
 GROUP BY module_id
 ORDER BY module_id;
 
--- buffer_passes: What passes did to large buffers of the peak
+-- compiler_pass_events: What passes did to large buffers of the peak
 SELECT compiler_pass, event, COUNT(*) AS buffers
-FROM buffer_passes
-INNER JOIN passes USING (module_id, step)
+FROM compiler_pass_events
+INNER JOIN compiler_passes USING (module_id, step)
 GROUP BY compiler_pass, event
 ORDER BY buffers DESC, compiler_pass, event
 LIMIT 10;

@@ -676,8 +676,8 @@ control_dependencies = Table(
     "control-predecessors in HLO text.",
 )
 
-passes = Table(
-    "passes",
+compiler_passes = Table(
+    "compiler_passes",
     metadata,
     _module_id(),
     _required("step", Integer, "XLA's number of the text; the final text is one more"),
@@ -709,8 +709,8 @@ passes = Table(
     "--xla_dump_hlo_pass_re.",
 )
 
-buffer_passes = Table(
-    "buffer_passes",
+compiler_pass_events = Table(
+    "compiler_pass_events",
     metadata,
     _module_id(),
     _required("value_id", Integer, "the value that is live at the peak, see `values`"),
@@ -722,7 +722,7 @@ buffer_passes = Table(
         "rematerialised; asynchronous: it became one; layout; type; replaced: another instruction "
         "took its place",
     ),
-    _required("step", Integer, "the text in which it is so first, see `passes`"),
+    _required("step", Integer, "the text in which it is so first, see `compiler_passes`"),
     _required("instruction", Text, "the name of the instruction from this text on"),
     _optional("before", Text, "its name in the text before; null if it was not there"),
     _required("is_certain", Boolean, "names or all that is said of the instruction tell it"),
@@ -1117,8 +1117,8 @@ KEYS = {
     "operands": ("module_id", "instruction_id", "operand_number"),
     "kernel_parts": ("module_id", "instruction_id", "part"),
     "control_dependencies": ("module_id", "instruction_id", "predecessor_instruction_id"),
-    "passes": ("module_id", "step"),
-    "buffer_passes": ("module_id", "value_id", "event_number"),
+    "compiler_passes": ("module_id", "step"),
+    "compiler_pass_events": ("module_id", "value_id", "event_number"),
     "computations": ("module_id", "computation"),
     "stack_frames": ("module_id", "stack_frame_id"),
     "compiler_flags": ("flags_id", "flag"),

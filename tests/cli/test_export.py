@@ -110,7 +110,7 @@ def test_a_file_has_the_rows_of_its_view(small, tmp_path):
                 failures.append((view, ending))
     assert failures == []
     # The samples have no texts between the compiler's passes, and no hosts.
-    assert without_rows == {"differing_hosts", "pass_steps"}
+    assert without_rows == {"differing_hosts", "compiler_pass_steps"}
 
 
 def test_types_survive_where_the_format_has_them(history, tmp_path):

@@ -83,7 +83,7 @@ COLUMNS = {
         step:long pipeline compiler_pass estimated_peak_bytes:long change_bytes:long
         change_instructions:long what""",
     "passes, buffers": """
-        size_bytes:long instruction source made_by passes is_certain:bool shape op_name""",
+        size_bytes:long instruction source made_by compiler_passes is_certain:bool shape op_name""",
     "kernels": """
         workload kernel count:long space scoped_bytes:long at_least:bool limit_bytes:long
         headroom_bytes:long source share:double block_bytes:long scratch_bytes:long smem_bytes:long

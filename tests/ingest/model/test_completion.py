@@ -50,7 +50,7 @@ def test_without_live_ranges_all_figures_are_the_same():
     compared = 0
     for key, parts, names in scheduled():
         expected = build_module(Derivation(parts, Notes())).tables
-        bare = Parts(parts.assignment, program=parts.program)
+        bare = Parts(parts.assignment, program=parts.program, space_names=parts.space_names)
         derivation = derive(bare, **names)
         assert derivation.notes.why_no_figures is None
         module = build_module(derivation)
