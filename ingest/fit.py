@@ -111,11 +111,11 @@ class Point:
         return int(self.arguments[searched])
 
     @property
-    def extra_work_pct(self) -> float | None:
-        """The work of all devices above the program's own: done again, or on several devices."""
+    def extra_work_ratio(self) -> float | None:
+        """The work of all devices above the program's own, over that: done again, or on several."""
         if not self.program_flops or self.flops is None:
             return None
-        return 100 * (self.flops * self.devices / self.program_flops - 1)
+        return self.flops * self.devices / self.program_flops - 1
 
 
 class _SpentError(Exception):

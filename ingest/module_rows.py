@@ -362,7 +362,7 @@ class _ModuleBuilder:
         )
 
     def _name_spaces(self, relation: str) -> None:
-        """Add the names of each row's memory space: the common one, and XLA's to `module_memory`."""
+        """Add the common name of each row's memory space, and XLA's to `module_memory`."""
         if relation in self.rows:
             columns = self.rows[relation]
             numbers, names = columns["memory_space"], self.parts.space_names or {}

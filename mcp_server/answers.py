@@ -186,7 +186,7 @@ def trends(asked: Asked) -> Answer:
     found = asked()
     said = [found.branches_note.replace("--branch ", "")] if found.other_branches else []
     said += [found.helpers] if found.helpers else []
-    change = ["change_bytes", "change_flops", "change_pct", "now_bytes", "now_flops"]
+    change = ["change_bytes", "change_flops", "change_ratio", "now_bytes", "now_flops"]
     names = ["run", "previous_run", "module", *change, "cause"]
     best = ["now_bytes", "now_flops", "best_bytes", "best_flops"]
     series = ["module", *best, "since", "last_run", "gone_for"]
@@ -207,7 +207,7 @@ def since(asked: Asked) -> Answer:
     since_run for what changed.
     """
     found = asked()
-    columns = ["since_run", "last_run", "runs", "value_bytes", "change_bytes", "change_pct"]
+    columns = ["since_run", "last_run", "runs", "value_bytes", "change_bytes", "change_ratio"]
     part = _pick(_newest_first(found.rows), [*columns, "before_run", "cause"])
     return Answer(found.answer, {"levels": part}, "older levels are left out")
 

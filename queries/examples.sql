@@ -842,7 +842,7 @@ ORDER BY flops_a_byte DESC
 LIMIT 10;
 
 -- work_trends: The programs whose work changed, and why
-SELECT run_id, workload, flops, change_pct, recomputed_flops, cause
+SELECT run_id, workload, flops, change_ratio, recomputed_flops, cause
 FROM work_trends
 WHERE change_flops <> 0
 ORDER BY run_at, workload;

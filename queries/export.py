@@ -26,7 +26,7 @@ _WIDE = {
     "value_bytes": "",
     "previous_bytes": "_previous",
     "change_bytes": "_change",
-    "change_pct": "_change_pct",
+    "change_ratio": "_change_ratio",
     "best_bytes": "_best",
 }
 
@@ -68,8 +68,8 @@ def export(
     WORKLOAD/NAME. Rows of runs are of the default branch (see the function `run`) unless a `branch`
     is named; `*` is all. With a `memory_space` a view of the main memory is that of all spaces.
     With `wide`, `trends` has a row per run and series, with the columns METRIC, METRIC_previous,
-    METRIC_change, METRIC_change_pct and METRIC_best of each metric. With `wide` and one `metric` it
-    is what a spreadsheet draws: a row per run, the oldest first, and a column per program, of which
+    METRIC_change, METRIC_change_ratio and METRIC_best of each metric. With `wide` and one `metric`
+    it is what a spreadsheet draws: a row per run, the oldest first, and a column per program, of which
     helpers are left out unless a `module` is named. Raises UsageError, FileError and QueryError.
     """
     path = Path(file)

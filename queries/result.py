@@ -181,8 +181,8 @@ def _table_html(rows: Rows) -> str:
 _SHARES = {"share", "wasted", "fragmentation"}
 # How many times one size is of another.
 _MULTIPLE = "times_logical"
-# From a change of so many percent on, the figure is shown as a multiple of what it was.
-_MULTIPLE_PCT = 1000
+# From such a change on, the figure is shown as a multiple of what it was.
+_LARGE_CHANGE = 10
 # The mark of a column whose sizes are all estimated, beside the column `origin` of rows.
 _MARK = {"origin": "estimated"}
 # A layout follows an array's dimensions; tuples hold comments such as `/*index=5*/`.
@@ -206,10 +206,7 @@ _TERM_BYTES = re.compile(r" [+-][\d.]+ (?:[KMGT]i)?B\b")
 
 def heading(column: str) -> str:
     """A column's name for pages and agents, who read sizes with their unit in the cells."""
-    name = column.removesuffix("_bytes")
-    if name.endswith("_pct"):
-        name = f"{name.removesuffix('_pct')}_%"
-    return name.replace("_", " ")
+    return column.removesuffix("_bytes").replace("_", " ")
 
 
 def is_number(type_: pa.DataType) -> bool:
@@ -245,7 +242,7 @@ def human(column: str, value: Any) -> str:
             return f"{value:.1%}"
         if column == _MULTIPLE:
             return f"{value:.4g}"
-        return human_pct(value) if column.endswith("_pct") else human_number(value)
+        return percent(value) if column.endswith("_ratio") else human_number(value)
     return one_line(str(value))
 
 
@@ -263,15 +260,9 @@ def human_flops(flops: float) -> str:
     return f"{human_number(flops / 1e9)} GFLOP"
 
 
-def human_pct(change: float) -> str:
-    """A change in percent as a person reads it: +7.5, and 12 times where it is over 1000."""
-    times = "\N{MULTIPLICATION SIGN}"
-    return f"{times}{1 + change / 100:,.0f}" if change > _MULTIPLE_PCT else f"{change:+.1f}"
-
-
 def change_in_words(
     change: float,
-    pct: float | None,
+    ratio: float | None,
     now: float,
     mark: str = "",
     said: Callable[[float], str] = human_bytes,
@@ -280,7 +271,7 @@ def change_in_words(
     if not change:
         return f"changed at the same {mark}{said(now)}"
     verb = "grew" if change > 0 else "shrank"
-    relative = "" if pct is None else f" ({percent(pct)})"
+    relative = "" if ratio is None else f" ({percent(ratio)})"
     return f"{verb} by {mark}{said(abs(change))}{relative} to {mark}{said(now)}"
 
 
@@ -293,9 +284,9 @@ def cause_of(cause: str | None, metric: str, memory_space: int) -> str | None:
 
 
 def percent(change: float) -> str:
-    """A change in percent with its unit, or a multiple where that is easier to read."""
-    text = human_pct(change)
-    return f"{text} %" if text[0] in "+-" else text
+    """A change, which is a ratio, as `+7.5 %`; above 1000 % as a multiple of what it was."""
+    times = "\N{MULTIPLICATION SIGN}"
+    return f"{times}{1 + change:,.0f}" if change > _LARGE_CHANGE else f"{100 * change:+.1f} %"
 
 
 def without_layout(shape: str) -> str:

@@ -72,7 +72,7 @@ class Creep:
 
     lowest: int
     steps: int
-    growth_pct: float
+    growth_ratio: float
 
 
 def parse_tolerance(text: str | None) -> Tolerance | None:
@@ -153,7 +153,7 @@ def creep(found: Sequence[Level], accepted: int = 0) -> Creep | None:
     steps = len(found) - 1 - lowest
     if steps < 2 or now <= (1 + _GROWTH) * low:
         return None
-    return Creep(lowest, steps, 100 * (now - low) / low if low else float("inf"))
+    return Creep(lowest, steps, (now - low) / low if low else float("inf"))
 
 
 def _usual(values: Sequence[int]) -> Tolerance:

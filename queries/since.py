@@ -30,7 +30,7 @@ class Since(Result):
     """The levels of a series.
 
     rows: a row a level, the oldest first, with since_run and last_run (its first and last run),
-    runs (how many have the figure), value_bytes (in the first), change_bytes and change_pct
+    runs (how many have the figure), value_bytes (in the first), change_bytes and change_ratio
     against before_run (the run before it that has figures), and cause (why it changed then);
     answer: sentences that say since when the last level lasts, and how it came about.
     """
@@ -110,7 +110,7 @@ def _levels_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
         ("runs", pa.int64()),
         ("value_bytes", pa.int64()),
         ("change_bytes", pa.int64()),
-        ("change_pct", pa.float64()),
+        ("change_ratio", pa.float64()),
         ("before_run", pa.string()),
         ("cause", pa.string()),
         ("origin", pa.string()),
@@ -150,11 +150,11 @@ def _levels(
 def _change(before: dict[str, Any] | None, value: int) -> dict[str, Any]:
     """How a figure differs from the one before it, if there is one."""
     if before is None:
-        return {"change_bytes": None, "change_pct": None, "before_run": None}
+        return {"change_bytes": None, "change_ratio": None, "before_run": None}
     change = value - before["value_bytes"]
     return {
         "change_bytes": change,
-        "change_pct": 100 * change / before["value_bytes"] if before["value_bytes"] else None,
+        "change_ratio": change / before["value_bytes"] if before["value_bytes"] else None,
         "before_run": before["run_id"],
     }
 
@@ -191,7 +191,7 @@ def _before(rows: Sequence[dict[str, Any]]) -> list[str]:
     if len(rows) == 1:
         return [f"it has not changed since the first run, {rows[0]['since_run']}"]
     last = rows[-1]
-    change = "" if last["change_pct"] is None else f", {percent(last['change_pct'])}"
+    change = "" if last["change_ratio"] is None else f", {percent(last['change_ratio'])}"
     grown = f"{'+' if last['change_bytes'] > 0 else ''}{human_bytes(last['change_bytes'])}"
     value = last["value_bytes"] - last["change_bytes"]
     said = [f"before: {human_bytes(value)} in {last['before_run']} ({grown}{change})"]
@@ -204,7 +204,7 @@ def _steps_before(rows: Sequence[dict[str, Any]]) -> list[str]:
     told = []
     for row in steps[:_STEPS_TOLD]:
         mark = "≈" if row["origin"] == "estimated" else ""
-        step = change_in_words(row["change_bytes"], row["change_pct"], row["value_bytes"], mark)
+        step = change_in_words(row["change_bytes"], row["change_ratio"], row["value_bytes"], mark)
         told.append(f"{row['since_run']}: {step}{': ' if row['cause'] else ''}{row['cause'] or ''}")
     left = len(steps) - len(told)
     return (
@@ -224,7 +224,7 @@ def _course(
     said = _steps_before(rows)
     accepted = max((n for n, row in enumerate(figures) if row["is_accepted"]), default=0)
     if crept := creep(found, accepted):
-        grown = "" if crept.growth_pct == float("inf") else f" {crept.growth_pct:.1f} %"
+        grown = "" if crept.growth_ratio == float("inf") else f" {100 * crept.growth_ratio:.1f} %"
         run = rows[crept.lowest]["last_run"]
         said.append(f"grown{grown} since {run}, the lowest, in {crept.steps} steps")
     said += [

@@ -57,7 +57,7 @@ _STEPS = {
     "run": "string",
     "workload": "string",
     "change_bytes": "int64",
-    "change_pct": "float64",
+    "change_ratio": "float64",
     "now_bytes": "int64",
     "cause": "string",
     "module": "string",
@@ -76,7 +76,7 @@ class Trends(Result):
     series is missing), now_bytes, best_bytes (the best so far), since (the first run of today's
     level), and, if some are gone, last_run and gone_for; steps: a row for each run in which a
     program changed, came or went, the newest first and in each the largest change, with run,
-    workload, change_bytes, change_pct, now_bytes, cause,
+    workload, change_bytes, change_ratio, now_bytes, cause,
     module, previous_run.
 
     branch: the branch, empty for the runs without one; other_branches: the others, the newest
@@ -286,7 +286,7 @@ def _in_words(step: _Row) -> str:
     if change is None:
         # It came, went or failed: that is the cause.
         return f"{subject}: {cause}" + (f", {mark}{said(now)}" if now is not None else "")
-    told = f"{subject} {change_in_words(change, step['change_pct'], now, mark, said)}"
+    told = f"{subject} {change_in_words(change, step['change_ratio'], now, mark, said)}"
     return f"{told}: {cause}" if cause else told
 
 

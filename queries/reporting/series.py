@@ -48,7 +48,7 @@ class Event:
     cause: str
     value_bytes: int | None = None
     change_bytes: int | None = None
-    change_pct: float | None = None
+    change_ratio: float | None = None
     module_ids: tuple[int, int] | None = None
     is_estimated: bool = False
     is_accepted: bool = False
@@ -70,9 +70,9 @@ class Event:
         change = self.change_bytes or 0
         text = f"{'▲' if change > 0 else '▼'} {self.mark}{'+' if change > 0 else ''}"
         text += human_bytes(change)
-        if self.change_pct is None:
+        if self.change_ratio is None:
             return text
-        return f"{text} ({percent(self.change_pct)})"
+        return f"{text} ({percent(self.change_ratio)})"
 
 
 def event_of(
@@ -96,7 +96,7 @@ def event_of(
         row["cause"] or happened(row),
         row["value_bytes"],
         change,
-        row["change_pct"],
+        row["change_ratio"],
         (a, b) if a is not None and b is not None and change is not None else None,
         row["origin"] == "estimated",
         is_accepted,

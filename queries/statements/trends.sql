@@ -31,7 +31,7 @@ SELECT
     flops AS value_bytes,
     previous_flops AS previous_bytes,
     change_flops AS change_bytes,
-    change_pct,
+    change_ratio,
     MIN(flops) OVER (PARTITION BY series_id ORDER BY run_at, dump_id) AS best_bytes,
     -- It is counted, whatever the bytes are.
     CAST(NULL AS VARCHAR) AS origin,

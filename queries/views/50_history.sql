@@ -121,9 +121,8 @@ SELECT
     metrics.value_bytes,
     previous.value_bytes AS previous_bytes,
     metrics.value_bytes - previous.value_bytes AS change_bytes,
-    CAST(100 AS DOUBLE) * (metrics.value_bytes - previous.value_bytes)
-    / NULLIF(previous.value_bytes, 0)
-        AS change_pct,
+    (metrics.value_bytes - previous.value_bytes) / NULLIF(previous.value_bytes, 0)
+        AS change_ratio,
     levels.best_bytes,
     compared.previous_run_id,
     compared.missed_runs,
@@ -252,7 +251,7 @@ SELECT
     dump_id,
     module_id,
     change_bytes,
-    change_pct
+    change_ratio
 FROM internal.trends
 WHERE
     content_changed

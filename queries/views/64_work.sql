@@ -93,8 +93,7 @@ SELECT
     modules.unknown_loops,
     compared.flops AS previous_flops,
     modules.flops - compared.flops AS change_flops,
-    CAST(100 AS DOUBLE) * (modules.flops - compared.flops) / NULLIF(compared.flops, 0)
-        AS change_pct,
+    (modules.flops - compared.flops) / NULLIF(compared.flops, 0) AS change_ratio,
     history.cause,
     previous.run_id AS previous_run_id,
     dumps.dump_id,
@@ -130,5 +129,5 @@ COMMENT ON COLUMN work_trends.recomputed_flops IS
 COMMENT ON COLUMN work_trends.previous_flops IS
 'flops in previous_run_id; null if there is no such run, or no HLO text there';
 COMMENT ON COLUMN work_trends.change_flops IS 'flops - previous_flops';
-COMMENT ON COLUMN work_trends.change_pct IS
-'change_flops in percent of previous_flops; null if that is 0';
+COMMENT ON COLUMN work_trends.change_ratio IS
+'change_flops over previous_flops; null if that is 0';

@@ -120,7 +120,7 @@ def test_types_survive_where_the_format_has_them(history, tmp_path):
     of_arrow = pa.ipc.open_file(tmp_path / "t.arrow").schema
     for schema in (of_parquet, of_arrow):
         assert schema.field("value_bytes").type == pa.int64()
-        assert schema.field("change_pct").type == pa.float64()
+        assert schema.field("change_ratio").type == pa.float64()
         assert schema.field("content_changed").type == pa.bool_()
         assert pa.types.is_timestamp(schema.field("run_at").type)
 
@@ -166,7 +166,7 @@ def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
         "": "value_bytes",
         "_previous": "previous_bytes",
         "_change": "change_bytes",
-        "_change_pct": "change_pct",
+        "_change_ratio": "change_ratio",
         "_best": "best_bytes",
     }
     keys = ["run_id", "series_id"]

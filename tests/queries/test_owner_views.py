@@ -33,7 +33,8 @@ LAWS = {
         FROM internal.fragmentation AS fragmentation
         INNER JOIN module_memory USING (module_id, memory_space)
         GROUP BY module_id, memory_space, module_memory.fragmentation_bytes
-        HAVING COUNT(*) = 1 AND SUM(fragmentation.fragmentation_bytes) <> module_memory.fragmentation_bytes""",
+        HAVING COUNT(*) = 1
+            AND SUM(fragmentation.fragmentation_bytes) <> module_memory.fragmentation_bytes""",
     "every value that is padded is there": """
         (
             SELECT module_id, value_id, size_bytes - logical_bytes FROM "values"

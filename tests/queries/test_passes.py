@@ -83,7 +83,8 @@ def test_texts_are_read_once_and_a_damaged_one_is_passed_over(folder, db, tmp_pa
     assert rows(db, "SELECT COUNT(*) FROM causes") == [(0,)]
     ((less,),) = rows(
         db,
-        "SELECT COUNT(*) FROM compiler_passes JOIN dumps USING (module_id) WHERE run_id = 'damaged'",
+        """SELECT COUNT(*) FROM compiler_passes
+        JOIN dumps USING (module_id) WHERE run_id = 'damaged'""",
     )
     assert 1 < less < texts
 

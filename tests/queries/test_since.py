@@ -170,7 +170,7 @@ def test_a_run_without_the_memory_space_is_passed_over(own):
             "before_run": "2026-10-08",
             "value_bytes": value,
             "change_bytes": value - before,
-            "change_pct": 100 * (value - before) / before,
+            "change_ratio": (value - before) / before,
             "cause": f"{cause} (bytes of the peak in memory space 0)",
         }
         == row

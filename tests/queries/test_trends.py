@@ -122,11 +122,11 @@ def test_a_step_has_the_size_that_the_dumps_say(trends):
     assert alias == [(138307584, 0), (0, 138307584)]
     assert off["peak_bytes"]["change_bytes"] == -on["peak_bytes"]["change_bytes"] == 110428160
     assert off["argument_bytes"]["change_bytes"] == 0
-    assert off["alias_bytes"]["change_pct"] == -100
-    assert on["alias_bytes"]["change_pct"] is None
+    assert off["alias_bytes"]["change_ratio"] == -1
+    assert on["alias_bytes"]["change_ratio"] is None
 
 
-# --- previous, change, change_pct, best ---------------------------------------------------
+# --- previous, change, change_ratio, best ---------------------------------------------------
 
 
 def test_a_row_is_compared_with_the_one_before_and_with_the_best_so_far(trends):
@@ -153,8 +153,8 @@ def test_a_row_is_compared_with_the_one_before_and_with_the_best_so_far(trends):
         change = row["value_bytes"] - before["value_bytes"]
         assert (row["previous_bytes"], row["change_bytes"]) == (before["value_bytes"], change)
         assert row["content_changed"] or change == 0
-        percent = before["value_bytes"] and 100 * change / before["value_bytes"]
-        assert row["change_pct"] == (pytest.approx(percent) if before["value_bytes"] else None)
+        ratio = before["value_bytes"] and change / before["value_bytes"]
+        assert row["change_ratio"] == (pytest.approx(ratio) if before["value_bytes"] else None)
     assert len(trends) > 400
 
 
@@ -292,7 +292,7 @@ def test_work_is_a_figure_with_steps_of_its_own(nightly):
     """Those of the view `work_trends`, in FLOPs: recomputing is a step in work and in memory."""
     found = nightly.trends(metric="work")
     view = nightly.sql("SELECT * FROM work_trends").arrow().to_pylist()
-    names = ("run_id", "workload", "change_pct")
+    names = ("run_id", "workload", "change_ratio")
     told = {(*map(row.get, names), row["value_flops"]) for row in found.rows.table.to_pylist()}
     assert told == {(*map(row.get, names), row["flops"]) for row in view}
     least = {row["workload"]: row["best_flops"] for row in found.series.table.to_pylist()}
