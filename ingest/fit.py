@@ -40,7 +40,7 @@ _UNUSUAL = re.compile(r"[^\w.+:=,-]+")
 _KNOWN = "SELECT run_id FROM run_labels WHERE key = 'fit_content' AND value = $1 LIMIT 1"
 _FIGURES = """
 SELECT
-    module_memory.total_bytes - COALESCE(module_memory.thread_local_bytes, 0) AS reserved_bytes,
+    module_memory.reserved_bytes,
     module_memory.peak_bytes,
     COALESCE(dumps.device_memory_bytes, oom_reports.capacity_bytes) AS capacity_bytes,
     oom_reports.used_bytes,

@@ -294,8 +294,9 @@ class _ModuleBuilder:
         """The rows of `allocations`, `module_memory` and `occupancy`; None without figures."""
         parts, assignment = self.parts, self.parts.assignment
         if parts.totals is not None:
-            totals = list(parts.totals.items())
-            self._add("module_memory", ("memory_space", "total_bytes"), totals)
+            totals = [(space, total, total) for space, total in parts.totals.items()]
+            names = ("memory_space", "total_bytes", "reserved_bytes")
+            self._add("module_memory", names, totals)
             self._name_spaces("module_memory")
             if assignment is not None:
                 self._add("allocations", Allocation._fields, assignment.allocations)

@@ -92,8 +92,7 @@ class Check(Result):
     @property
     def figure(self) -> str:
         """What is judged, in a word."""
-        word = self.metric.removesuffix("_bytes").replace("_", " ")
-        return "reserved" if self.metric == RESERVED else word
+        return self.metric.removesuffix("_bytes").replace("_", " ")
 
     @property
     def breaches(self) -> tuple[Verdict, ...]:
@@ -206,8 +205,8 @@ def check(
     metric: Annotated[
         str | None,
         Kind(
-            "Which figure: total, what is reserved, unless limits.toml says another; peak, temp…",
-            to_agents="which figure, in bytes; total, what is reserved, unless given",
+            "Which figure: reserved unless limits.toml says another; peak, temp…",
+            to_agents="which figure, in bytes; reserved unless given",
             spelled=("--figure",),
             choices=METRIC_NAMES,
             listed=False,

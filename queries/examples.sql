@@ -432,9 +432,9 @@ WHERE is_latest AND is_entry
 ORDER BY peak_bytes DESC NULLS LAST;
 
 -- peaks: Which programs come within 10 % of the device's memory?
-SELECT workload, module_name, total_bytes, headroom_bytes
+SELECT workload, module_name, reserved_bytes, headroom_bytes
 FROM peaks
-WHERE is_latest AND headroom_bytes < 0.1 * (headroom_bytes + total_bytes)
+WHERE is_latest AND headroom_bytes < 0.1 * (headroom_bytes + reserved_bytes)
 ORDER BY headroom_bytes;
 
 -- peaks_by_space: VMEM that each program needs at its peak

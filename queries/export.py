@@ -69,8 +69,9 @@ def export(
     is named; `*` is all. With a `memory_space` a view of the main memory is that of all spaces.
     With `wide`, `trends` has a row per run and series, with the columns METRIC, METRIC_previous,
     METRIC_change, METRIC_change_ratio and METRIC_best of each metric. With `wide` and one `metric`
-    it is what a spreadsheet draws: a row per run, the oldest first, and a column per program, of which
-    helpers are left out unless a `module` is named. Raises UsageError, FileError and QueryError.
+    it is what a spreadsheet draws: a row per run, the oldest first, and a column per program, of
+    which helpers are left out unless a `module` is named. Raises UsageError, FileError and
+    QueryError.
     """
     path = Path(file)
     if path.suffix not in ENDINGS:

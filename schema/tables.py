@@ -826,33 +826,34 @@ module_memory = Table(
         Text,
         "the name in the memory usage report; of a TPU's binary, libtpu's; null if not named",
     ),
-    _metric("total_bytes", 2, "the sum of the space's allocations"),
-    _metric("argument_bytes", 3, "the part of total_bytes in parameters"),
-    _metric("output_bytes", 4, "the part of total_bytes that is maybe live out"),
-    _metric("alias_bytes", 5, "the part of total_bytes in maybe live out parameters", "higher"),
-    _metric("constant_bytes", 6, "the part of total_bytes in constants", regresses=False),
+    _metric("total_bytes", 2, "the sum of the space's allocations", regresses=False),
+    _metric("reserved_bytes", 3, "total_bytes - thread_local_bytes: what must fit"),
+    _metric("argument_bytes", 4, "the part of total_bytes in parameters"),
+    _metric("output_bytes", 5, "the part of total_bytes that is maybe live out"),
+    _metric("alias_bytes", 6, "the part of total_bytes in maybe live out parameters", "higher"),
+    _metric("constant_bytes", 7, "the part of total_bytes in constants", regresses=False),
     _metric(
-        "thread_local_bytes", 7, "the part of total_bytes that is thread-local", regresses=False
+        "thread_local_bytes", 8, "the part of total_bytes that is thread-local", regresses=False
     ),
-    _metric("temp_bytes", 8, "the part of total_bytes in preallocated temps"),
+    _metric("temp_bytes", 9, "the part of total_bytes in preallocated temps"),
     _metric("peak_bytes", 1, "the largest occupied_bytes; null without live ranges"),
     _optional("peak_time", Integer, "the first time of peak_bytes"),
     _optional("peak_live_bytes", BigInteger, "live_bytes at peak_time"),
     _optional("peak_instruction_id", Integer, "the instruction at peak_time"),
     _metric(
         "fragmentation_bytes",
-        9,
-        "bytes that packing wastes: total_bytes - thread_local_bytes - peak_bytes",
+        10,
+        "bytes that packing wastes: reserved_bytes - peak_bytes",
     ),
     _optional("fragmentation", Double, "fragmentation_bytes / temp_bytes"),
     _metric(
         "live_bound_bytes",
-        11,
+        12,
         "of the preallocated temps: the most that is live at one time, a bound for any packing",
     ),
     _metric(
         "padding_bytes",
-        10,
+        11,
         "size - logical size of the values live at the peak, an aliased extent counted once",
     ),
     _optional(
@@ -864,14 +865,14 @@ module_memory = Table(
     _space(),
     _metric(
         "order_bytes",
-        12,
+        13,
         "how much less the temps would hold in the best other order of the same instructions that "
         "was found; null unless ingested with --orders, of estimates, without temps, and of more "
         f"than {MAX_INSTRUCTIONS} instructions",
     ),
     _metric(
         "order_bound_bytes",
-        13,
+        14,
         "in no order of the same instructions the temps hold less; null as order_bytes, and where "
         "XLA alone knows what shares memory",
         regresses=False,

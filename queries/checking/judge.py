@@ -412,7 +412,7 @@ def _branch(name: str) -> str:
 
 # The rules of `check`: which of them a program breaks.
 
-ALIAS, PEAK, RESERVED = "alias_bytes", "peak_bytes", "total_bytes"
+ALIAS, PEAK, RESERVED = "alias_bytes", "peak_bytes", "reserved_bytes"
 
 
 def is_better_higher(metric: str) -> bool:

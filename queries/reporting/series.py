@@ -112,7 +112,7 @@ METRIC = "peak_bytes"
 # `check` accepts what it judges: what is reserved, or the peak.
 _ACCEPTED = (
     "SELECT DISTINCT dump_id FROM accepted_changes"
-    " WHERE memory_space = $1 AND metric IN ('total_bytes', 'peak_bytes')"
+    " WHERE memory_space = $1 AND metric IN ('reserved_bytes', 'peak_bytes')"
 )
 
 

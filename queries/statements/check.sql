@@ -22,10 +22,7 @@ SELECT
     modules.origin,
     modules.grade,
     dumps.device_memory_bytes,
-    CASE
-        WHEN $2 = 0
-            THEN module_memory.total_bytes - COALESCE(module_memory.thread_local_bytes, 0)
-    END AS reserved_bytes,
+    CASE WHEN $2 = 0 THEN module_memory.reserved_bytes END AS reserved_bytes,
     metrics.value_bytes,
     module_memory.peak_bytes,
     module_memory.argument_bytes,

@@ -5,7 +5,7 @@ SELECT
     module_memory.space_name,
     module_memory.peak_bytes,
     module_memory.peak_time,
-    module_memory.total_bytes - module_memory.thread_local_bytes AS allocated_bytes,
+    module_memory.reserved_bytes,
     CASE WHEN module_memory.memory_space = 0 THEN dumps.device_memory_bytes END
         AS device_memory_bytes,
     modules.schedule_length,

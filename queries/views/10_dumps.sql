@@ -33,7 +33,8 @@ SELECT
     regresses
 FROM (VALUES  -- noqa: LT02
     ('peak_bytes', FALSE, TRUE),
-    ('total_bytes', FALSE, TRUE),
+    ('total_bytes', FALSE, FALSE),
+    ('reserved_bytes', FALSE, TRUE),
     ('argument_bytes', FALSE, TRUE),
     ('output_bytes', FALSE, TRUE),
     ('alias_bytes', TRUE, TRUE),

@@ -191,10 +191,10 @@ def test_what_was_accepted_passes_from_then_on_and_is_the_new_floor(own, toml):
         f"INNER JOIN dumps USING (dump_id) WHERE run_id = '{night}' AND reason = '{why}' "
         "ORDER BY workload, metric",
     ) == [
-        ("decode-v5e", 0, "total_bytes", 105273856),
-        ("llama-v5e", 0, "total_bytes", 712053248),
+        ("decode-v5e", 0, "reserved_bytes", 105273856),
+        ("llama-v5e", 0, "reserved_bytes", 712053248),
         ("llama-v5e", 0, "alias_bytes", 0),
-        ("resnet-h100", 0, "total_bytes", 450142280),
+        ("resnet-h100", 0, "reserved_bytes", 450142280),
     ]
     assert rows(own, "SELECT COUNT(*) FROM accepted_changes") == [(4,)]
     with memhouse.open(own) as warehouse:

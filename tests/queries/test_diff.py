@@ -366,7 +366,7 @@ def test_one_program_by_two_compilers_needs_the_same(filled):
     assert changes_of(listed(module))[0] == 0
     metrics = module.metrics.table.to_pylist()
     assert [row["metric"] for row in metrics if row["memory_space"] == 0] == [
-        *("fragmentation_bytes", "temp_bytes", "total_bytes"),
+        *("fragmentation_bytes", "reserved_bytes", "temp_bytes", "total_bytes"),
     ]
 
 
