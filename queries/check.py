@@ -247,9 +247,9 @@ def check(
     programs = store.rows(statement("check.now"), [judged, memory_space, column]).to_pylist()
     for row in programs:
         row["metric"] = column
-        if falls_back and row["value_bytes"] is None and row["peak_bytes"] is not None:
+        if falls_back and row["value"] is None and row["peak_bytes"] is not None:
             # What an estimate reserves is not known.
-            row |= {"metric": PEAK, "value_bytes": row["peak_bytes"]}
+            row |= {"metric": PEAK, "value": row["peak_bytes"]}
     against = find_against(store, judged, programs, baseline, policy.baseline)
     found = judge(
         store,

@@ -377,7 +377,7 @@ FROM missing
 ORDER BY run_at, workload, module_name;
 
 -- trends_by_space: How the peak of VMEM changed over the nights
-SELECT run_id, workload, value_bytes, change_bytes
+SELECT run_id, workload, value, change
 FROM trends_by_space
 WHERE space = 'vmem' AND metric = 'peak_bytes'
 ORDER BY run_at, workload;
@@ -461,10 +461,10 @@ GROUP BY jax, peaks.workload
 ORDER BY peaks.workload, jax;
 
 -- metrics: All metrics of a program in HBM
-SELECT metric, value_bytes
+SELECT metric, value
 FROM metrics
 WHERE is_latest AND workload = 'llama-v5e'
-ORDER BY value_bytes DESC NULLS LAST;
+ORDER BY value DESC NULLS LAST;
 
 -- latest: What each name means today
 SELECT workload, module_name, run_id
@@ -484,35 +484,35 @@ FROM runs_summary
 ORDER BY run_at DESC;
 
 -- trends: How did a program's peak change over the nights?
-SELECT run_id, value_bytes, change_bytes, cause
+SELECT run_id, value, change, cause
 FROM trends
 WHERE workload = 'llama-v5e' AND metric = 'peak_bytes'
 ORDER BY run_at;
 
 -- trends: Programs above the best that they ever were
-SELECT workload, module_name, value_bytes, best_bytes
+SELECT workload, module_name, value, best_value
 FROM trends
-WHERE is_latest AND metric = 'peak_bytes' AND value_bytes > best_bytes
-ORDER BY value_bytes - best_bytes DESC;
+WHERE is_latest AND metric = 'peak_bytes' AND value > best_value
+ORDER BY value - best_value DESC;
 
 -- trends: How often each program changed its peak, and by how much in all
 SELECT
     workload,
     module_name,
-    COUNT(*) FILTER (change_bytes <> 0) AS changes,
-    SUM(change_bytes) AS change_bytes
+    COUNT(*) FILTER (change <> 0) AS changes,
+    SUM(change) AS change
 FROM trends
 WHERE metric = 'peak_bytes' AND is_entry
 GROUP BY workload, module_name, series_id
-ORDER BY ABS(SUM(change_bytes)) DESC
+ORDER BY ABS(SUM(change)) DESC
 LIMIT 10;
 
 -- trends: The runs in which a peak fell below all before
-SELECT run_id, workload, module_name, value_bytes
+SELECT run_id, workload, module_name, value
 FROM trends
 WHERE metric = 'peak_bytes' AND is_entry
 QUALIFY
-    value_bytes < MIN(value_bytes) OVER (
+    value < MIN(value) OVER (
         PARTITION BY series_id
         ORDER BY run_number
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -523,7 +523,7 @@ ORDER BY run_at, workload, module_name;
 WITH levels AS (
     SELECT
         *,
-        COUNT(*) FILTER (change_bytes IS DISTINCT FROM 0) OVER (
+        COUNT(*) FILTER (change IS DISTINCT FROM 0) OVER (
             PARTITION BY series_id
             ORDER BY run_number
         ) AS level
@@ -546,17 +546,17 @@ ORDER BY dumps DESC, workload, module_name;
 SELECT
     regressions.run_id,
     regressions.workload,
-    regressions.change_bytes,
+    regressions.change,
     run_labels.value AS made_by
 FROM regressions
 INNER JOIN run_labels ON run_labels.run_id = regressions.run_id AND run_labels.key = 'commit'
 WHERE regressions.metric = 'peak_bytes'
-ORDER BY regressions.change_bytes DESC;
+ORDER BY regressions.change DESC;
 
 -- regressions: What grew by more than 1 % in the last runs
-SELECT run_id, workload, metric, previous_bytes, now_bytes, cause
+SELECT run_id, workload, metric, previous_value, value, cause
 FROM regressions
-ORDER BY run_at DESC, change_bytes DESC
+ORDER BY run_at DESC, change DESC
 LIMIT 20;
 
 -- scope_trends: Which scopes grew most?
@@ -848,12 +848,12 @@ WHERE change_flops <> 0
 ORDER BY run_at, workload;
 
 -- work_trends: Where memory was traded for compute, or back
-SELECT work_trends.run_id, work_trends.workload, trends.change_bytes, change_flops
+SELECT work_trends.run_id, work_trends.workload, trends.change, change_flops
 FROM work_trends
 INNER JOIN trends USING (dump_id)
 WHERE
     metric = 'peak_bytes'
-    AND SIGN(trends.change_bytes) * SIGN(change_flops) < 0
+    AND SIGN(trends.change) * SIGN(change_flops) < 0
 ORDER BY work_trends.run_at, work_trends.workload;
 
 -- gib: The programs that need more than 1 GiB
@@ -955,7 +955,7 @@ WHERE memory_space = 0
 LIMIT 5;
 
 -- history_of: How the peak of a series went
-SELECT run_id, value_bytes, change_bytes, cause
+SELECT run_id, value, change, cause
 FROM HISTORY_OF(
         (SELECT series_id FROM trends WHERE workload = 'llama-v5e' LIMIT 1)
     )

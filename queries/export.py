@@ -23,11 +23,11 @@ from .sql import require_harmless
 ENDINGS = (".csv", ".json", ".parquet", ".arrow")
 # What a wide table has of each metric, by the column of `trends`.
 _WIDE = {
-    "value_bytes": "",
-    "previous_bytes": "_previous",
-    "change_bytes": "_change",
+    "value": "",
+    "previous_value": "_previous",
+    "change": "_change",
     "change_ratio": "_change_ratio",
-    "best_bytes": "_best",
+    "best_value": "_best",
 }
 
 _NAMES = "workload, module_name, workload || '/' || module_name"
@@ -169,7 +169,7 @@ def _query(
 
 def _wide(view: str, columns: list[str]) -> str:
     """`trends`, or `trends_by_space`, with the metrics side by side."""
-    keys = [name for name in columns if name != "metric" and name not in _WIDE]
+    keys = [name for name in columns if name not in ("metric", "unit") and name not in _WIDE]
     values = [
         f"MAX({column}) FILTER (metric = '{metric}') AS {metric}{ending}"
         for metric in METRICS
@@ -193,7 +193,7 @@ def _by_program(
     columns = ['run_at AS "time (UTC)"', "run_id AS run"]
     for program, metric in zip(*programs.to_pydict().values(), strict=True):
         name = f"{program} {heading(metric)} (bytes)".replace('"', '""')
-        columns.append(f'MAX(value_bytes) FILTER (program = {quoted(program)}) AS "{name}"')
+        columns.append(f'MAX(value) FILTER (program = {quoted(program)}) AS "{name}"')
     return f"SELECT {', '.join(columns)} FROM ({rows}) GROUP BY run_at, run_id ORDER BY ALL"
 
 

@@ -198,6 +198,8 @@ UNSCHEDULED = (
     "peak high is of text without a schedule: XLA may order it so that this much is needed"
 )
 _HIGH = "peak_high_bytes"
+# Columns with a metric's value: the column `unit` of their rows says of what.
+_MEASURED = {"value", "previous_value", "change", "best_value"}
 # What a guess can be wrong about.
 _MAY_BE_GUESSED = {"source", "scope", "operation", "pass", "role"}
 # What a term of a cause adds to the peak.
@@ -353,12 +355,20 @@ def notes(rows: pa.Table) -> list[str]:
     return [meaning for is_there, meaning in meanings if is_there]
 
 
+def holds_sizes(rows: pa.Table, column: str) -> bool:
+    """Whether all values of a column are bytes."""
+    is_measured = column in _MEASURED and "unit" in rows.column_names
+    return bool(_SIZE.search(column)) or (
+        is_measured and set(rows["unit"].to_pylist()) <= {"bytes", None}
+    )
+
+
 def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     """The columns to show with their cells' texts.
 
     The sizes of estimated rows and columns have the mark ≈, and a guessed owner has the mark ?.
     The columns `origin` and `is_guess` are not shown beside columns that have the marks, which say
-    the same in less room.
+    the same in less room, and nor is `unit` beside the values that have units.
     """
     count = range(len(rows))
     estimated, guessed = [False for _ in count], [False for _ in count]
@@ -367,7 +377,10 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     if has_guesses(rows):
         guessed = rows["is_guess"].to_pylist()
     told_by_marks = set()
-    if any(_SIZE.search(name) for name in rows.column_names):
+    measured = _MEASURED.intersection(rows.column_names) if "unit" in rows.column_names else set()
+    if measured:
+        told_by_marks.add("unit")
+    if measured or any(_SIZE.search(name) for name in rows.column_names):
         told_by_marks.add("origin")
     if any(name in _MAY_BE_GUESSED for name in rows.column_names):
         told_by_marks.add("is_guess")
@@ -378,8 +391,11 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
         if has_nanoseconds(shown.type):
             to = pa.time64("us") if pa.types.is_time(shown.type) else pa.timestamp("us")
             column = column.cast(to, safe=False)
-        cells = [human(shown.name, value) for value in column.to_pylist()]
-        if _SIZE.search(shown.name):
+        names = [shown.name for _ in count]
+        if shown.name in measured:
+            names = [f"{shown.name}_{unit}" for unit in rows["unit"].to_pylist()]
+        cells = list(map(human, names, column.to_pylist()))
+        if holds_sizes(rows, shown.name):
             marked = zip(cells, estimated, strict=True)
             is_marked = _is_marked(shown)
             cells = [f"≈{cell}" if (mark or is_marked) and cell else cell for cell, mark in marked]

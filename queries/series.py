@@ -198,8 +198,8 @@ class _Columns:
     def __init__(self, rows: pa.Table) -> None:
         self.series = _ints(rows["series_id"])
         self.run_number = _ints(rows["run_number"])
-        self.value = _ints(rows["value_bytes"])
-        self.has_value = _bools(pc.is_valid(rows["value_bytes"]))
+        self.value = _ints(rows["value"])
+        self.has_value = _bools(pc.is_valid(rows["value"]))
         self.program = _ints(pc.coalesce(rows["program_id"], rows["module_id"]))
         self.workload = _numbered(rows["workload"])
         self.module = _numbered(rows["module_name"])
@@ -220,7 +220,7 @@ class _Columns:
         is_renamed = np.zeros(len(rows), bool)
         for name in (self.workload, self.module):
             is_renamed[1:] |= np.diff(name) != 0
-        is_equal = _ints(rows["change_bytes"]) == 0
+        is_equal = _ints(rows["change"]) == 0
         self.is_told = is_failed | is_back | _bools(rows["oom"]) | is_renamed | is_equal
 
 
@@ -316,7 +316,7 @@ def entry_series(
     `said` is how it says their figures.
     """
     is_entry = _bools(rows["is_entry"])
-    values = _ints(rows["value_bytes"])
+    values = _ints(rows["value"])
     entries: list[Series] = []
     helpers: list[Series] = []
     for series in shown:

@@ -79,7 +79,7 @@ def event_of(
     row: Mapping[str, Any], place: int, module_before: int | None, *, is_accepted: bool
 ) -> Event:
     """The step that a row of `trends` is; `module_before` is the module it is compared with."""
-    change, missed = row["change_bytes"], row["missed_runs"]
+    change, missed = row["change"], row["missed_runs"]
     kinds: dict[str, Hashable] = {
         "oom": row["oom"],
         "failed": row["status"] == "failed",
@@ -94,13 +94,13 @@ def event_of(
         row["run_id"],
         next((kind for kind, holds in kinds.items() if holds), "changed"),
         row["cause"] or happened(row),
-        row["value_bytes"],
+        row["value"],
         change,
         row["change_ratio"],
         (a, b) if a is not None and b is not None and change is not None else None,
         row["origin"] == "estimated",
         is_accepted,
-        bool(row["content_changed"] and (change or 0) > _GROWTH * (row["previous_bytes"] or 0)),
+        bool(row["content_changed"] and (change or 0) > _GROWTH * (row["previous_value"] or 0)),
     )
 
 
@@ -248,7 +248,7 @@ class _Axis:
         self.ids = self.found["series_id"].to_pylist()
         self.run_ids = self.found["run_id"].to_pylist()
         self.module_ids = self.found["module_id"].to_pylist()
-        values = pc.cast(self.found["value_bytes"], pa.float64(), safe=False)
+        values = pc.cast(self.found["value"], pa.float64(), safe=False)
         self.values = pc.fill_null(values, float("nan")).to_numpy()
         self.estimated = pc.fill_null(pc.equal(self.found["origin"], "estimated"), False).to_numpy()
 
@@ -321,7 +321,7 @@ def _history(
         estimated,
         levels,
         sorted([*events, *vanished], key=lambda event: event.place),
-        rows[series.last]["best_bytes"],
+        rows[series.last]["best_value"],
         newest["runs_since"] or 0,
         alternating(series.levels),
     )

@@ -25,14 +25,15 @@ ORDER BY
     trends.run_number;
 
 -- name: work
--- The work of each program of branch $1, in the columns of the bytes that it stands for.
+-- The work of each program of branch $1, in the columns of the metric that it stands for.
 SELECT
     dump_id,
-    flops AS value_bytes,
-    previous_flops AS previous_bytes,
-    change_flops AS change_bytes,
+    'flops' AS unit,
+    flops AS value,
+    previous_flops AS previous_value,
+    change_flops AS change,
     change_ratio,
-    MIN(flops) OVER (PARTITION BY series_id ORDER BY run_at, dump_id) AS best_bytes,
+    MIN(flops) OVER (PARTITION BY series_id ORDER BY run_at, dump_id) AS best_value,
     -- It is counted, whatever the bytes are.
     CAST(NULL AS VARCHAR) AS origin,
     0 AS grade

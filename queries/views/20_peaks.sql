@@ -147,10 +147,10 @@ SELECT
     memory_space,
     space,
     metric,
-    value_bytes
+    value
 FROM module_memory
 UNPIVOT INCLUDE NULLS (
-    value_bytes FOR metric IN (
+    value FOR metric IN (
         peak_bytes,
         total_bytes,
         reserved_bytes,
@@ -171,9 +171,13 @@ UNPIVOT INCLUDE NULLS (
 CREATE OR REPLACE VIEW metrics AS
 SELECT
     dumped.*,
-    metrics.* EXCLUDE (module_id, memory_space)
+    metrics.space,
+    metrics.metric,
+    metric_names.unit,
+    metrics.value
 FROM internal.dumped
 INNER JOIN internal.metrics ON metrics.module_id = dumped.module_id
+INNER JOIN internal.metric_names ON metric_names.metric = metrics.metric
 WHERE metrics.memory_space = 0;
 COMMENT ON VIEW metrics IS
 'What each program needs of the main memory, metric by metric.

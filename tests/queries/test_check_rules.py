@@ -18,11 +18,12 @@ HELD = {"series_id": 1, "place": 5, "least_run_id": "n0"}
 
 
 def row(start, value, **figures):
-    """A row of a query: figures are MiB, and all of a peak is in `value_bytes`."""
+    """A row of a query: figures are MiB, and all of a peak is in `value`."""
     given = {"value": value, "peak": value, "argument": 0, "alias": 0} | figures
     names = ("reserved", "padding", "scoped", "device_memory", "least")
     found = dict.fromkeys(f"{name}_bytes" for name in names)
-    return start | found | {f"{k}_bytes": v if v is None else v * MIB for k, v in given.items()}
+    sizes = {f"{k}_bytes": v if v is None else v * MIB for k, v in given.items()}
+    return start | found | sizes | {"value": sizes["value_bytes"]}
 
 
 def judged(now, held, toml="", *, metric="peak_bytes", accepted=(), creep=True, base=None):

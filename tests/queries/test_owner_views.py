@@ -65,7 +65,7 @@ LAWS = {
             WHERE instructions.module_id = missed.module_id AND instruction = output_instruction
                 AND allocation_index = output_allocation_index AND end_time = schedule_length)""",
     "a metric is a column of module_memory": " UNION ALL ".join(
-        f"""(SELECT module_id, memory_space, value_bytes FROM internal.metrics
+        f"""(SELECT module_id, memory_space, value FROM internal.metrics
             WHERE metric = '{metric}'
             EXCEPT ALL SELECT module_id, memory_space, {metric} FROM module_memory)"""
         for metric in METRICS

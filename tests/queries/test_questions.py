@@ -114,17 +114,17 @@ COLUMNS = {
     "trends": """
         run_id run_at:time run_number:int branch suite workload module_name platform
         occurrence:int is_entry:bool series_id:long series_number:int is_new:bool memory_space:int
-        space metric value_bytes:long previous_bytes:long change_bytes:long change_ratio:double
-        best_bytes:long previous_run_id missed_runs:int is_last:bool runs_since:int cause status
+        space metric unit value:long previous_value:long change:long change_ratio:double
+        best_value:long previous_run_id missed_runs:int is_last:bool runs_since:int cause status
         oom:bool
         content_changed:bool signature_changed:bool compiler_changed:bool flags_changed:bool
         dump_id:long module_id:long program_id:long origin grade:int""",
     "trends, steps": """
-        run workload change_bytes:long change_ratio:double now_bytes:long cause module
+        run workload change:long change_ratio:double value:long unit cause module
         previous_run origin""",
     "since": """
-        since_run last_run runs:long value_bytes:long change_bytes:long change_ratio:double
-        before_run cause origin""",
+        since_run last_run runs:long value:long change:long change_ratio:double
+        before_run unit cause origin""",
     "diff": """
         module memory_space:int change_bytes:long what a_bytes:long b_bytes:long shape source
         op_name scope operation pass role category residuals:long layers:int value a_value
