@@ -912,6 +912,10 @@ FROM LIVE_AT(MODULE('llama-v5e'), 100)
 GROUP BY space
 ORDER BY space;
 
+-- holes_at: How fragmented HBM is at its peak
+SELECT size_bytes, free_bytes, largest_hole_bytes, holes
+FROM HOLES_AT(MODULE('llama-v5e'), 'hbm', NULL);
+
 -- owners_of: The scopes that own the peak of HBM
 SELECT owner, counted_bytes, share
 FROM OWNERS_OF(MODULE('llama-v5e'), 'scope', in_space := 'hbm')

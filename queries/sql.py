@@ -334,6 +334,7 @@ _NAMED: dict[str, dict[str, str | None]] = {
     "callers_of": {"module": "module_id", "at_line": "line", "in_space": "memory space"},
     "buffers_at": {"module": "module_id", "in_space": "memory space"},
     "live_at": {"module": "module_id"},
+    "holes_at": {"module": "module_id", "in_space": "memory space"},
     "timeline_of": {"module": "module_id"},
     "owners_of": {"module": "module_id", "by": None, "in_space": "memory space"},
     "diff_buffers": {"a": "module_id", "b": "module_id"},
