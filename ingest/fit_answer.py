@@ -229,9 +229,10 @@ def _extra(found: _Combination, knee: Point) -> str:
     """Work that the program does not have: `batch 80 takes +33 % … replicated over 8 devices`."""
     of = f" with {found}" if found.fixed else ""
     why = f"it is replicated over its {knee.devices} devices" if knee.devices > 1 else "XLA adds it"
+    extra = 100 * (knee.extra_work_ratio or 0.0)
     return (
-        f"{found.searched} {found.size(knee)}{of} takes +{100 * knee.extra_work_ratio:.3g} %"
-        f" work above the program's own: {why}"
+        f"{found.searched} {found.size(knee)}{of} takes +{extra:.3g} % work above"
+        f" the program's own: {why}"
     )
 
 

@@ -495,18 +495,6 @@ FROM trends
 WHERE is_latest AND metric = 'peak_bytes' AND value > best_value
 ORDER BY value - best_value DESC;
 
--- trends: How often each program changed its peak, and by how much in all
-SELECT
-    workload,
-    module_name,
-    COUNT(*) FILTER (change <> 0) AS changes,
-    SUM(change) AS change
-FROM trends
-WHERE metric = 'peak_bytes' AND is_entry
-GROUP BY workload, module_name, series_id
-ORDER BY ABS(SUM(change)) DESC
-LIMIT 10;
-
 -- trends: The runs in which a peak fell below all before
 SELECT run_id, workload, module_name, value
 FROM trends
@@ -518,29 +506,6 @@ QUALIFY
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
 ORDER BY run_at, workload, module_name;
-
--- trends: The longest time that each peak stood still
-WITH levels AS (
-    SELECT
-        *,
-        COUNT(*) FILTER (change IS DISTINCT FROM 0) OVER (
-            PARTITION BY series_id
-            ORDER BY run_number
-        ) AS level
-    FROM trends
-    WHERE metric = 'peak_bytes'
-)
-
-SELECT
-    workload,
-    module_name,
-    MIN_BY(run_id, run_number) AS from_run,
-    MAX_BY(run_id, run_number) AS to_run,
-    COUNT(*) AS dumps
-FROM levels
-GROUP BY series_id, workload, module_name, level
-QUALIFY ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY dumps DESC, level) = 1
-ORDER BY dumps DESC, workload, module_name;
 
 -- regressions: Which commit made a program grow?
 SELECT
@@ -841,20 +806,18 @@ GROUP BY peaks.workload, peaks.module_name, peaks.dump_id
 ORDER BY flops_a_byte DESC
 LIMIT 10;
 
--- work_trends: The programs whose work changed, and why
-SELECT run_id, workload, flops, change_ratio, recomputed_flops, cause
-FROM work_trends
-WHERE change_flops <> 0
+-- trends: The programs whose work changed, and why
+SELECT run_id, workload, value AS flops, change_ratio, cause
+FROM trends
+WHERE metric = 'flops' AND change <> 0
 ORDER BY run_at, workload;
 
--- work_trends: Where memory was traded for compute, or back
-SELECT work_trends.run_id, work_trends.workload, trends.change, change_flops
-FROM work_trends
-INNER JOIN trends USING (dump_id)
-WHERE
-    metric = 'peak_bytes'
-    AND SIGN(trends.change) * SIGN(change_flops) < 0
-ORDER BY work_trends.run_at, work_trends.workload;
+-- trends: Where memory was traded for compute, or back
+SELECT trends.run_id, trends.workload, trends.change AS change_bytes, work.change AS change_flops
+FROM trends
+INNER JOIN trends AS work ON work.dump_id = trends.dump_id AND work.metric = 'flops'
+WHERE trends.metric = 'peak_bytes' AND SIGN(trends.change) * SIGN(work.change) < 0
+ORDER BY trends.run_at, trends.workload;
 
 -- gib: The programs that need more than 1 GiB
 SELECT workload, module_name, ROUND(GIB(peak_bytes), 2) AS peak_gib

@@ -17,6 +17,7 @@ from ..schema.stores.duckdb import Store
 from .arguments import metric_column, parse_time
 from .encoders import csv_parts, json_parts
 from .modules import require_workload
+from .questions import WORK
 from .result import heading
 from .sql import require_harmless
 
@@ -172,7 +173,7 @@ def _wide(view: str, columns: list[str]) -> str:
     keys = [name for name in columns if name not in ("metric", "unit") and name not in _WIDE]
     values = [
         f"MAX({column}) FILTER (metric = '{metric}') AS {metric}{ending}"
-        for metric in METRICS
+        for metric in (*METRICS, WORK)
         for column, ending in _WIDE.items()
     ]
     return f"SELECT {', '.join([*keys, *values])} FROM {view} GROUP BY ALL"

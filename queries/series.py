@@ -16,7 +16,6 @@ from ..schema.stores.duckdb import Store
 from .catalogue import statement
 from .checking.policy import parse_growth
 from .modules import helpers_line, require_workload
-from .questions import WORK
 from .result import counted
 
 _Ints = npt.NDArray[np.int64]
@@ -229,21 +228,13 @@ def trend_rows(
 ) -> pa.Table:
     """The rows of a branch in the view `trends`, of one metric and space, in order of series.
 
-    With a workload, all rows of the series that it ever had; of WORK, FLOPs stand for the bytes.
-    Raises UsageError.
+    With a workload, all rows of the series that it ever had. Raises UsageError.
     """
     chosen = None
     if workload is not None:
         require_workload(store, workload)
         chosen = store.rows(statement("trends.series_of"), [workload])["series_id"].to_pylist()
-    if metric != WORK:
-        return store.rows(statement("trends"), [branch, memory_space, metric, chosen])
-    rows = store.rows(statement("trends"), [branch, 0, "peak_bytes", chosen])
-    work = store.rows(statement("trends.work"), [branch])
-    places = pc.index_in(rows["dump_id"], value_set=work["dump_id"])
-    for name in work.column_names[1:]:
-        rows = rows.set_column(rows.column_names.index(name), name, work[name].take(places))
-    return rows
+    return store.rows(statement("trends"), [branch, memory_space, metric, chosen])
 
 
 def rows_to_read(rows: pa.Table, shown: Sequence[Series]) -> dict[int, dict[str, Any]]:

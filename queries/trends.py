@@ -182,9 +182,6 @@ def trends(
     )
     if table["gone_for"].null_count == len(table):
         table = table.drop_columns(["last_run", "gone_for"])
-    if column == WORK:
-        found = found.drop_columns(["memory_space", "space", "metric", "origin", "grade"])
-        table = table.drop_columns(["origin"])
     return Trends(
         Rows(found.filter(pa.array(is_shown)), empty=_EMPTY),
         Rows(table, empty=_EMPTY),
@@ -272,9 +269,10 @@ def _step(row: _Row, column: str, memory_space: int) -> _Row:
 def _in_words(step: _Row) -> str:
     """`2026-10-08: llama/jit_step grew by 64.00 MiB (+5.2 %) to 1.27 GiB: flags changed`."""
     subject = f"{step['run']}: {step['workload']}/{step['module']}"
-    said = human_flops if step["unit"] == "flops" else human_bytes
+    is_work = step["unit"] == WORK
+    said = human_flops if is_work else human_bytes
     change, now, cause = step["change"], step["value"], step["cause"]
-    mark = "≈" if step["origin"] == "estimated" else ""
+    mark = "≈" if step["origin"] == "estimated" and not is_work else ""
     if change is None:
         # It came, went or failed: that is the cause.
         return f"{subject}: {cause}" + (f", {mark}{said(now)}" if now is not None else "")

@@ -24,22 +24,6 @@ ORDER BY
     trends.series_id,
     trends.run_number;
 
--- name: work
--- The work of each program of branch $1, in the columns of the metric that it stands for.
-SELECT
-    dump_id,
-    'flops' AS unit,
-    flops AS value,
-    previous_flops AS previous_value,
-    change_flops AS change,
-    change_ratio,
-    MIN(flops) OVER (PARTITION BY series_id ORDER BY run_at, dump_id) AS best_value,
-    -- It is counted, whatever the bytes are.
-    CAST(NULL AS VARCHAR) AS origin,
-    0 AS grade
-FROM work_trends
-WHERE branch = $1;
-
 -- name: gone
 -- The series among $1 that a run lacks and the run before had, with their last dumps.
 SELECT

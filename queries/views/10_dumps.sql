@@ -23,7 +23,7 @@ FROM (
     ('NVIDIA H100 80GB HBM3', NULL, NULL, 232448)
 ) AS facts (device_kind, vmem_bytes, scoped_vmem_bytes, shared_bytes);
 
--- The metrics, which are columns of `module_memory`: see METRICS in `schema/metrics.py`.
+-- The metrics: columns of `module_memory`, see METRICS in `schema/metrics.py`, and `modules`.flops.
 --
 -- A row per metric.
 CREATE OR REPLACE VIEW internal.metric_names AS
@@ -46,7 +46,8 @@ FROM (VALUES  -- noqa: LT02
     ('padding_bytes', 'bytes', FALSE, TRUE),
     ('live_bound_bytes', 'bytes', FALSE, TRUE),
     ('order_bytes', 'bytes', FALSE, TRUE),
-    ('order_bound_bytes', 'bytes', FALSE, FALSE)
+    ('order_bound_bytes', 'bytes', FALSE, FALSE),
+    ('flops', 'flops', FALSE, FALSE)
 ) AS listed (metric, unit, is_better_higher, regresses);  -- noqa: AL05
 
 -- The runs in order: of equal times the one that entered first.

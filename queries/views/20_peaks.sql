@@ -148,7 +148,13 @@ SELECT
     space,
     metric,
     value
-FROM module_memory
+FROM (
+    SELECT
+        module_memory.*,
+        CASE WHEN module_memory.memory_space = 0 THEN modules.flops END AS flops
+    FROM module_memory
+    INNER JOIN modules ON modules.module_id = module_memory.module_id
+)
 UNPIVOT INCLUDE NULLS (
     value FOR metric IN (
         peak_bytes,
@@ -165,6 +171,7 @@ UNPIVOT INCLUDE NULLS (
         live_bound_bytes,
         order_bytes,
         order_bound_bytes,
+        flops,
     )
 );
 
@@ -182,6 +189,7 @@ WHERE metrics.memory_space = 0;
 COMMENT ON VIEW metrics IS
 'What each program needs of the main memory, metric by metric.
 
-A row per dump and metric. `peaks` has the same values, a column a metric.
+A row per dump and metric. `peaks` has the same values, a column a metric; flops is the work of one
+execution, see `modules`.
 
 Key: dump_id, metric.';

@@ -58,14 +58,16 @@ COMMENT ON COLUMN compiler_pass_steps.step IS
 COMMENT ON COLUMN compiler_pass_steps.pipeline IS 'the pipeline of passes; null of the final text';
 COMMENT ON COLUMN compiler_pass_steps.compiler_pass IS
 'the pass that changed the program; null where the text does not say it';
-COMMENT ON COLUMN compiler_pass_steps.instructions IS 'how many there are, those in fusions included';
+COMMENT ON COLUMN compiler_pass_steps.instructions IS
+'how many there are, those in fusions included';
 COMMENT ON COLUMN compiler_pass_steps.change_instructions IS
 'instructions - those of the text before; null of the first text';
 COMMENT ON COLUMN compiler_pass_steps.estimated_peak_bytes IS
 'the most bytes of values at one time, in the text''s order';
 COMMENT ON COLUMN compiler_pass_steps.change_bytes IS
 'estimated_peak_bytes - that of the text before; null of the first text';
-COMMENT ON COLUMN compiler_pass_steps.changes IS 'the opcodes whose counts changed, with the changes';
+COMMENT ON COLUMN compiler_pass_steps.changes IS
+'the opcodes whose counts changed, with the changes';
 COMMENT ON COLUMN compiler_pass_steps.buffers IS
 'large buffers of the final peak whose instruction the pass made or changed';
 COMMENT ON COLUMN compiler_pass_steps.buffer_bytes IS 'what these take in the end';

@@ -179,7 +179,7 @@ def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
                 assert row[f"{metric}{ending}"] == expected[column]
     left_out = {"metric", "unit", *endings.values()}
     both = [name for name in long[0] if name not in left_out]
-    of_metrics = [f"{metric}{ending}" for metric in METRICS for ending in endings]
+    of_metrics = [f"{metric}{ending}" for metric in (*METRICS, "flops") for ending in endings]
     assert list(wide[0]) == [*both, *of_metrics]
     where = "peak_bytes > 2 * peak_bytes_previous"
     found = export(history, "trends", tmp_path / "wide.json", "--wide", "--where", where)

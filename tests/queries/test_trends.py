@@ -289,12 +289,12 @@ def test_a_series_has_a_row_and_its_steps_are_the_nights_of_change(nightly):
 
 
 def test_work_is_a_figure_with_steps_of_its_own(nightly):
-    """Those of the view `work_trends`, in FLOPs: recomputing is a step in work and in memory."""
-    found = nightly.trends(metric="work")
-    view = nightly.sql("SELECT * FROM work_trends").arrow().to_pylist()
-    names = ("run_id", "workload", "change_ratio")
-    told = {(*map(row.get, names), row["value"]) for row in found.rows.table.to_pylist()}
-    assert told == {(*map(row.get, names), row["flops"]) for row in view}
+    """In FLOPs, those of `modules`: recomputing is a step in work and in memory."""
+    found = nightly.trends(metric="flops")
+    query = "SELECT run_id, workload, flops FROM dumps JOIN modules USING (module_id)"
+    view = nightly.sql(query).arrow().to_pylist()
+    told = {(row["run_id"], row["workload"], row["value"]) for row in found.rows.table.to_pylist()}
+    assert told == {tuple(row.values()) for row in view}
     least = {row["workload"]: row["best_value"] for row in found.series.table.to_pylist()}
     assert least == {name: min(r["flops"] for r in view if r["workload"] == name) for name in least}
     (step,) = (s for s in found.steps_in_words() if s.startswith("2026-10-08: llama-cpu"))
