@@ -397,8 +397,8 @@ def test_the_command_tells_figures_buffers_and_causes_in_each_format(history, di
     done = run_memhouse(*args, "--workload", "llama-v5e")
     assert (done.returncode, done.stderr) == (0, "")
     cells = [line.split() for line in done.stdout.splitlines()]
-    assert ["alias", "131.90", "MiB", "0", "B", "-131.90", "MiB", "-100.0"] in cells
-    assert ["peak", "569.65", "MiB", "674.96", "MiB", "+105.31", "MiB", "+18.5"] in cells
+    assert ["alias", "131.90", "MiB", "0", "B", "-131.90", "MiB", "-100.0", "%"] in cells
+    assert ["peak", "569.65", "MiB", "674.96", "MiB", "+105.31", "MiB", "+18.5", "%"] in cells
     found = list(csv.DictReader(run_memhouse(*args, "-f", "csv").stdout.splitlines()))
     expected = diffs(night(7), night(8)).rows.table.to_pylist()
     assert len(found) == len(expected) > 100
