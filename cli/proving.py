@@ -142,7 +142,7 @@ def _row(proof: Proof) -> dict[str, object]:
     saved = reserved = None
     if after is not None:
         saved = proof.before.peak_bytes - after.peak_bytes
-        reserved = proof.before.total_bytes - after.total_bytes
+        reserved = proof.before.reserved_bytes - after.reserved_bytes
     finding = proof.finding
     return {
         "finding": finding and finding.kind,

@@ -40,7 +40,7 @@ _UNUSUAL = re.compile(r"[^\w.+:=,-]+")
 _KNOWN = "SELECT run_id FROM run_labels WHERE key = 'fit_content' AND value = $1 LIMIT 1"
 _FIGURES = """
 SELECT
-    module_memory.total_bytes - COALESCE(module_memory.thread_local_bytes, 0) AS reserved_bytes,
+    module_memory.reserved_bytes,
     module_memory.peak_bytes,
     COALESCE(dumps.device_memory_bytes, oom_reports.capacity_bytes) AS capacity_bytes,
     oom_reports.used_bytes,
@@ -111,11 +111,11 @@ class Point:
         return int(self.arguments[searched])
 
     @property
-    def extra_work_pct(self) -> float | None:
-        """The work of all devices above the program's own: done again, or on several devices."""
+    def extra_work_ratio(self) -> float | None:
+        """The work of all devices above the program's own, over that: done again, or on several."""
         if not self.program_flops or self.flops is None:
             return None
-        return 100 * (self.flops * self.devices / self.program_flops - 1)
+        return self.flops * self.devices / self.program_flops - 1
 
 
 class _SpentError(Exception):

@@ -42,8 +42,8 @@ class Answer(NamedTuple):
 
     policies: by the topology and the other keywords, the sizes that fit, upwards: the size, the
     bytes of a sample, which are its reserved_bytes over the size, and the work of a sample in
-    percent above the least, the rows' `work_change_pct`; searched: the keyword whose largest value
-    is searched.
+    percent above the least, see the rows' `work_change_ratio`; searched: the keyword whose largest
+    value is searched.
     """
 
     table: pa.Table
@@ -97,8 +97,8 @@ def answer(asked: Asked, points: Sequence[Point]) -> Answer:
     """What the points say.
 
     Rows: topology, the keywords; answer: knee or largest; outcome; reserved_bytes, peak_bytes,
-    capacity_bytes, headroom_bytes; gflops, of one run of the program on a device; extra_work_pct:
-    of all devices, above the program as it is written; work_change_pct, of a sample against the
+    capacity_bytes, headroom_bytes; gflops, of one run of the program on a device; extra_work_ratio:
+    of all devices, above the program as it is written; work_change_ratio, of a sample against the
     least of the knees of its topology; seconds, of the compile; is_new: compiled now; run; message.
     """
     if asked.searched is None:
@@ -187,7 +187,7 @@ def _policies(combinations: Sequence[_Combination], least: Mapping[str, float]) 
             and each.size(point) * MAGNITUDE >= each.size(each.edge)
         ]
     works = [own for points in found.values() for _, _, own in points]
-    return found if works and max(works) - min(works) >= 100 * WORK_TOLERANCE else {}
+    return found if works and max(works) - min(works) >= WORK_TOLERANCE else {}
 
 
 def _sentences(
@@ -210,7 +210,7 @@ def _sentences(
                 f" {_room(edge)}, but it recomputes:{more}"
             )
         for each in here:
-            if each.knee is not None and (each.knee.extra_work_pct or 0.0) >= 100 * WORK_TOLERANCE:
+            if each.knee is not None and (each.knee.extra_work_ratio or 0.0) >= WORK_TOLERANCE:
                 yield f"{device}: {_extra(each, each.knee)}"
         loops = {Path(loop).name for each in here if each.knee for loop in each.knee.counted_once}
         if loops:
@@ -229,8 +229,9 @@ def _extra(found: _Combination, knee: Point) -> str:
     """Work that the program does not have: `batch 80 takes +33 % … replicated over 8 devices`."""
     of = f" with {found}" if found.fixed else ""
     why = f"it is replicated over its {knee.devices} devices" if knee.devices > 1 else "XLA adds it"
+    extra = 100 * (knee.extra_work_ratio or 0.0)
     return (
-        f"{found.searched} {found.size(knee)}{of} takes +{knee.extra_work_pct:.3g} % work above"
+        f"{found.searched} {found.size(knee)}{of} takes +{extra:.3g} % work above"
         f" the program's own: {why}"
     )
 
@@ -294,9 +295,9 @@ def _table(
                 "capacity_bytes": point.capacity_bytes,
                 "headroom_bytes": headroom,
                 "gflops": point.flops / 1e9 if point.flops is not None else None,
-                "extra_work_pct": point.extra_work_pct,
+                "extra_work_ratio": point.extra_work_ratio,
                 "unknown_loops": point.unknown_loops,
-                "work_change_pct": 100 * (own / of - 1) if own and of else None,
+                "work_change_ratio": own / of - 1 if own and of else None,
                 "seconds": point.seconds,
                 "is_new": point.is_new,
                 "run": point.run_id,

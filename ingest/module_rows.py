@@ -37,7 +37,7 @@ from ..xla.peak_parts import (
 from ..xla.program import NONE, Program
 from ..xla.program_id import program_id, skeleton_id
 from ..xla.scopes import Scope
-from ..xla.spaces import MemorySpace, memory_spaces
+from ..xla.spaces import space_of
 from ..xla.traits import Trait, find_traits
 from ..xla.work import measure_work
 from .derive import Derivation
@@ -103,7 +103,7 @@ class _ModuleBuilder:
     def __init__(
         self, derivation: Derivation, platform: str | None, user_code: tuple[str, ...]
     ) -> None:
-        self.derivation, self.user_code = derivation, user_code
+        self.derivation, self.platform, self.user_code = derivation, platform, user_code
         self.parts = parts = derivation.parts
         self.attribution = derivation.attribution
         self.ids = number_instructions(parts)
@@ -117,8 +117,6 @@ class _ModuleBuilder:
         self.is_complete = not self.contradictions and (
             parts.assignment is None or parts.assignment.is_complete
         )
-        self.spaces = memory_spaces(parts.assignment, parts.space_names, platform)
-        self.space_names = {row.memory_space: row.space for row in self.spaces}
         self.indices = self.alias_sets = [NONE] * len(self.values)
         if self.attribution is not None:
             analysis = self.attribution.analysis
@@ -140,7 +138,6 @@ class _ModuleBuilder:
             self._add_positions_and_uses(parts.used_values)
         if parts.live_ranges is not None:
             self._add_times(parts.live_ranges)
-        self._add("memory_spaces", MemorySpace._fields, self.spaces)
         memory = self._add_memory()
         residual_ids = self._add_buffers(memory)
         self._add_values(residual_ids)
@@ -297,8 +294,9 @@ class _ModuleBuilder:
         """The rows of `allocations`, `module_memory` and `occupancy`; None without figures."""
         parts, assignment = self.parts, self.parts.assignment
         if parts.totals is not None:
-            totals = list(parts.totals.items())
-            self._add("module_memory", ("memory_space", "total_bytes"), totals)
+            totals = [(space, total, total) for space, total in parts.totals.items()]
+            names = ("memory_space", "total_bytes", "reserved_bytes")
+            self._add("module_memory", names, totals)
             self._name_spaces("module_memory")
             if assignment is not None:
                 self._add("allocations", Allocation._fields, assignment.allocations)
@@ -365,10 +363,16 @@ class _ModuleBuilder:
         )
 
     def _name_spaces(self, relation: str) -> None:
-        """Add what people call the memory space of each row."""
+        """Add the common name of each row's memory space, and XLA's to `module_memory`."""
         if relation in self.rows:
             columns = self.rows[relation]
-            columns["space"] = [self.space_names.get(space) for space in columns["memory_space"]]
+            numbers, names = columns["memory_space"], self.parts.space_names or {}
+            columns["space"] = [
+                None if number is None else space_of(number, names.get(number), self.platform)
+                for number in numbers
+            ]
+            if relation == "module_memory":
+                columns["space_name"] = [names.get(number) for number in numbers]
 
     def _add_buffers(self, memory: MemoryFigures | None) -> set[int]:
         """The rows of `alias_sets` and `residuals`. Returns the ids of the residuals."""
@@ -503,17 +507,20 @@ class _ModuleBuilder:
         self._add("traits", Trait._fields, traits)
 
     def _add_passes(self, peak_buffers: Sequence[PeakBuffer]) -> list[str]:
-        """The rows of `passes` and `buffer_passes`. Returns the texts that cannot be read."""
+        """The rows of `compiler_passes` and `compiler_pass_events`.
+
+        Returns the texts that cannot be read.
+        """
         followed = self._followed_values(peak_buffers)
         rows, events, unread = trace_back(self.parts.pass_texts, [name for _, name in followed])
-        self._add("passes", PassRow._fields, rows)
-        buffer_passes = [
+        self._add("compiler_passes", PassRow._fields, rows)
+        pass_events = [
             (value_id, number, step, *event)
             for (value_id, _), buffer_events in zip(followed, events, strict=True)
             for number, (step, event) in enumerate(buffer_events)
         ]
         names = ("value_id", "event_number", "step", *Event._fields)
-        self._add("buffer_passes", names, buffer_passes)
+        self._add("compiler_pass_events", names, pass_events)
         return [f"{text.step} ({text.compiler_pass or 'the last'})" for text in unread]
 
     def _followed_values(self, peak_buffers: Sequence[PeakBuffer]) -> list[tuple[int, str]]:

@@ -13,11 +13,11 @@ from .sources.lowered import forget_folder
 from .workers import Workers
 
 _MEMORY = """
-SELECT module_memory.peak_bytes, module_memory.total_bytes
+SELECT module_memory.peak_bytes, module_memory.reserved_bytes
 FROM dumps
 INNER JOIN module_memory USING (module_id)
 WHERE dumps.run_id = $1 AND module_memory.memory_space = 0
-ORDER BY module_memory.total_bytes DESC
+ORDER BY module_memory.reserved_bytes DESC
 LIMIT 1
 """
 
@@ -27,7 +27,7 @@ class Memory:
     """What a compiled program needs of the device's main memory."""
 
     peak_bytes: int
-    total_bytes: int
+    reserved_bytes: int
 
 
 def compiled_memory(

@@ -186,10 +186,8 @@ def trends(asked: Asked) -> Answer:
     found = asked()
     said = [found.branches_note.replace("--branch ", "")] if found.other_branches else []
     said += [found.helpers] if found.helpers else []
-    change = ["change_bytes", "change_flops", "change_pct", "now_bytes", "now_flops"]
-    names = ["run", "previous_run", "module", *change, "cause"]
-    best = ["now_bytes", "now_flops", "best_bytes", "best_flops"]
-    series = ["module", *best, "since", "last_run", "gone_for"]
+    names = ["run", "previous_run", "module", "change", "change_ratio", "value", "unit", "cause"]
+    series = ["module", "value", "best_value", "unit", "since", "last_run", "gone_for"]
     return Answer(
         said,
         {
@@ -207,7 +205,7 @@ def since(asked: Asked) -> Answer:
     since_run for what changed.
     """
     found = asked()
-    columns = ["since_run", "last_run", "runs", "value_bytes", "change_bytes", "change_pct"]
+    columns = ["since_run", "last_run", "runs", "value", "change", "change_ratio", "unit"]
     part = _pick(_newest_first(found.rows), [*columns, "before_run", "cause"])
     return Answer(found.answer, {"levels": part}, "older levels are left out")
 

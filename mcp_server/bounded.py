@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..queries.encoders import plain
-from ..queries.result import has_estimates, has_guesses, heading, text_columns
+from ..queries.result import has_estimates, has_guesses, heading, holds_sizes, text_columns
 from ..schema.readable import UNITS, one_line
 
 MOST_BYTES = 4000
@@ -138,7 +138,7 @@ def _readable(rows: pa.Table) -> list[tuple[str, Sequence[Any]]]:
     for schema_field, cells in text_columns(rows):
         name = schema_field.name
         values = rows[name].to_pylist()
-        if name.endswith("_bytes"):
+        if holds_sizes(rows, name):
             cells = [size_text(cell, value) for cell, value in zip(cells, values, strict=True)]
         elif pa.types.is_integer(schema_field.type):
             cells = values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..queries.result import ESTIMATED, human_pct
+from ..queries.result import ESTIMATED, percent
 from ..schema.readable import human_bytes, one_line
 from .baseline import Before, WhatChanged
 from .measured import Limit, Measured
@@ -55,7 +55,7 @@ def _over_growth(measured: Measured, limit: Limit, before: Before | None) -> Ite
     grown = measured.peak_bytes - before.peak_bytes
     if grown <= limit.growth.of(before.peak_bytes):
         return
-    share = f" ({human_pct(100 * grown / before.peak_bytes)} %)" if before.peak_bytes else ""
+    share = f" ({percent(grown / before.peak_bytes)})" if before.peak_bytes else ""
     size = human_bytes(grown)
     yield f"{measured.program} grew by {size}{share}, more than {limit.growth.text}"
     yield f"  now: {measured.peak}"

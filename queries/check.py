@@ -40,7 +40,7 @@ _ROWS = {
     "before_bytes": "int64",
     "now_bytes": "int64",
     "change_bytes": "int64",
-    "change_pct": "float64",
+    "change_ratio": "float64",
     "held_against": "string",
     "lowest_bytes": "int64",
     "lowest_run": "string",
@@ -53,7 +53,7 @@ _ROWS = {
     "metric": "string",
 }
 # What a notebook shows of a program; the other columns are for programs.
-_TOLD = ["module", "verdict", "before_bytes", "now_bytes", "change_bytes", "change_pct"]
+_TOLD = ["module", "verdict", "before_bytes", "now_bytes", "change_bytes", "change_ratio"]
 _TOLD += ["why", "cause", "held_against", "origin"]
 _Row = dict[str, Any]
 
@@ -63,7 +63,7 @@ class Check(Result):
     """What is said of a run.
 
     rows: a row for each program, those that fail first, with module, status, verdict (pass, warn,
-    fail or not judged), before_bytes, now_bytes, change_bytes, change_pct, held_against,
+    fail or not judged), before_bytes, now_bytes, change_bytes, change_ratio, held_against,
     lowest_bytes, lowest_run, cause, why (the rules that it breaks, or why it is not judged),
     accepted (the reason), dump_id, is_entry (else a helper, which is not judged), origin, metric
     (the figure that is judged); for status and the like see Verdict. verdicts: one a
@@ -92,8 +92,7 @@ class Check(Result):
     @property
     def figure(self) -> str:
         """What is judged, in a word."""
-        word = self.metric.removesuffix("_bytes").replace("_", " ")
-        return "reserved" if self.metric == RESERVED else word
+        return self.metric.removesuffix("_bytes").replace("_", " ")
 
     @property
     def breaches(self) -> tuple[Verdict, ...]:
@@ -206,8 +205,8 @@ def check(
     metric: Annotated[
         str | None,
         Kind(
-            "Which figure: total, what is reserved, unless limits.toml says another; peak, temp…",
-            to_agents="which figure, in bytes; total, what is reserved, unless given",
+            "Which figure: reserved unless limits.toml says another; peak, temp…",
+            to_agents="which figure, in bytes; reserved unless given",
             spelled=("--figure",),
             choices=METRIC_NAMES,
             listed=False,
@@ -248,9 +247,9 @@ def check(
     programs = store.rows(statement("check.now"), [judged, memory_space, column]).to_pylist()
     for row in programs:
         row["metric"] = column
-        if falls_back and row["value_bytes"] is None and row["peak_bytes"] is not None:
+        if falls_back and row["value"] is None and row["peak_bytes"] is not None:
             # What an estimate reserves is not known.
-            row |= {"metric": PEAK, "value_bytes": row["peak_bytes"]}
+            row |= {"metric": PEAK, "value": row["peak_bytes"]}
     against = find_against(store, judged, programs, baseline, policy.baseline)
     found = judge(
         store,
@@ -366,7 +365,7 @@ def _row(verdict: Verdict) -> _Row:
         "before_bytes": before,
         "now_bytes": verdict.now_bytes,
         "change_bytes": change,
-        "change_pct": 100 * change / before if change is not None and before else None,
+        "change_ratio": change / before if change is not None and before else None,
         "held_against": verdict.held_against,
         "lowest_bytes": verdict.lowest_bytes,
         "lowest_run": verdict.lowest_run_id,

@@ -340,7 +340,7 @@ def compared_figures(module: ModuleDiff) -> pa.Table:
     if not len(rows):
         return pa.table({"memory_space": pa.array([], pa.int64())})
     change, before = (rows[name].cast(pa.float64()) for name in ("change_bytes", "a_bytes"))
-    share = pc.divide(pc.multiply(change, 100.0), pc.if_else(pc.equal(before, 0), None, before))
+    ratio = pc.divide(change, pc.if_else(pc.equal(before, 0), None, before))
     return pa.table(
         {
             "memory_space": rows["memory_space"],
@@ -348,7 +348,7 @@ def compared_figures(module: ModuleDiff) -> pa.Table:
             "A_bytes": rows["a_bytes"],
             "B_bytes": rows["b_bytes"],
             "change_bytes": rows["change_bytes"],
-            "change_pct": share,
+            "change_ratio": ratio,
         }
     )
 

@@ -133,9 +133,9 @@ WHERE NOT is_output AND is_entry
 GROUP BY module_id, workload, kind
 ORDER BY padded_bytes DESC, workload, kind;
 
--- memory_spaces: The names of the memory spaces
+-- module_memory: The names of the memory spaces
 SELECT memory_space, space_name, COUNT(*) AS modules
-FROM memory_spaces
+FROM module_memory
 GROUP BY memory_space, space_name
 ORDER BY memory_space, space_name;
 
@@ -370,7 +370,7 @@ FROM missing
 ORDER BY run_at, workload, module_name;
 
 -- trends_by_space: How the peak of VMEM changed over the nights
-SELECT run_id, workload, value_bytes, change_bytes
+SELECT run_id, workload, value, change
 FROM trends_by_space
 WHERE space = 'vmem' AND metric = 'peak_bytes'
 ORDER BY run_at, workload;
@@ -417,9 +417,9 @@ WHERE is_latest AND is_entry
 ORDER BY peak_bytes DESC NULLS LAST;
 
 -- peaks: Which programs come within 10 % of the device's memory?
-SELECT workload, module_name, total_bytes, headroom_bytes
+SELECT workload, module_name, reserved_bytes, headroom_bytes
 FROM peaks
-WHERE is_latest AND headroom_bytes < 0.1 * (headroom_bytes + total_bytes)
+WHERE is_latest AND headroom_bytes < 0.1 * (headroom_bytes + reserved_bytes)
 ORDER BY headroom_bytes;
 
 -- peaks_by_space: VMEM that each program needs at its peak
@@ -446,10 +446,10 @@ GROUP BY jax, peaks.workload
 ORDER BY peaks.workload, jax;
 
 -- metrics: All metrics of a program in HBM
-SELECT metric, value_bytes
+SELECT metric, value
 FROM metrics
 WHERE is_latest AND workload = 'llama-v5e'
-ORDER BY value_bytes DESC NULLS LAST;
+ORDER BY value DESC NULLS LAST;
 
 -- latest: What each name means today
 SELECT workload, module_name, run_id
@@ -469,79 +469,44 @@ FROM runs_summary
 ORDER BY run_at DESC;
 
 -- trends: How did a program's peak change over the nights?
-SELECT run_id, value_bytes, change_bytes, cause
+SELECT run_id, value, change, cause
 FROM trends
 WHERE workload = 'llama-v5e' AND metric = 'peak_bytes'
 ORDER BY run_at;
 
 -- trends: Programs above the best that they ever were
-SELECT workload, module_name, value_bytes, best_bytes
+SELECT workload, module_name, value, best_value
 FROM trends
-WHERE is_latest AND metric = 'peak_bytes' AND value_bytes > best_bytes
-ORDER BY value_bytes - best_bytes DESC;
-
--- trends: How often each program changed its peak, and by how much in all
-SELECT
-    workload,
-    module_name,
-    COUNT(*) FILTER (change_bytes <> 0) AS changes,
-    SUM(change_bytes) AS change_bytes
-FROM trends
-WHERE metric = 'peak_bytes' AND is_entry
-GROUP BY workload, module_name, series_id
-ORDER BY ABS(SUM(change_bytes)) DESC
-LIMIT 10;
+WHERE is_latest AND metric = 'peak_bytes' AND value > best_value
+ORDER BY value - best_value DESC;
 
 -- trends: The runs in which a peak fell below all before
-SELECT run_id, workload, module_name, value_bytes
+SELECT run_id, workload, module_name, value
 FROM trends
 WHERE metric = 'peak_bytes' AND is_entry
 QUALIFY
-    value_bytes < MIN(value_bytes) OVER (
+    value < MIN(value) OVER (
         PARTITION BY series_id
         ORDER BY run_number
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
 ORDER BY run_at, workload, module_name;
 
--- trends: The longest time that each peak stood still
-WITH levels AS (
-    SELECT
-        *,
-        COUNT(*) FILTER (change_bytes IS DISTINCT FROM 0) OVER (
-            PARTITION BY series_id
-            ORDER BY run_number
-        ) AS level
-    FROM trends
-    WHERE metric = 'peak_bytes'
-)
-
-SELECT
-    workload,
-    module_name,
-    MIN_BY(run_id, run_number) AS from_run,
-    MAX_BY(run_id, run_number) AS to_run,
-    COUNT(*) AS dumps
-FROM levels
-GROUP BY series_id, workload, module_name, level
-QUALIFY ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY dumps DESC, level) = 1
-ORDER BY dumps DESC, workload, module_name;
-
 -- regressions: Which commit made a program grow?
 SELECT
     regressions.run_id,
     regressions.workload,
-    regressions.change_bytes,
+    regressions.change,
     run_labels.value AS made_by
 FROM regressions
 INNER JOIN run_labels ON run_labels.run_id = regressions.run_id AND run_labels.key = 'commit'
 WHERE regressions.metric = 'peak_bytes'
-ORDER BY regressions.change_bytes DESC;
+ORDER BY regressions.change DESC;
 
 -- regressions: What grew by more than 1 % in the last runs
-SELECT run_id, workload, metric, previous_bytes, now_bytes, cause
+SELECT run_id, workload, metric, previous_value, value, cause
 FROM regressions
-ORDER BY run_at DESC, change_bytes DESC
+ORDER BY run_at DESC, change DESC
 LIMIT 20;
 
 -- scope_trends: Which scopes grew most?
@@ -698,16 +663,16 @@ ORDER BY counted_bytes DESC
 LIMIT 10;
 
 -- fragmentation: What does packing waste?
-SELECT workload, packing_bytes, wasted
+SELECT workload, fragmentation_bytes, wasted
 FROM fragmentation
 WHERE is_latest
-ORDER BY packing_bytes DESC;
+ORDER BY fragmentation_bytes DESC;
 
 -- fragmentation_by_space: What packing wastes in all memory spaces
-SELECT workload, space, packing_bytes, wasted
+SELECT workload, space, fragmentation_bytes, wasted
 FROM fragmentation_by_space
 WHERE is_latest
-ORDER BY packing_bytes DESC;
+ORDER BY fragmentation_bytes DESC;
 
 -- padding: Which values does tiling pad most?
 SELECT workload, shape, padding_bytes, times_logical
@@ -826,20 +791,18 @@ GROUP BY peaks.workload, peaks.module_name, peaks.dump_id
 ORDER BY flops_a_byte DESC
 LIMIT 10;
 
--- work_trends: The programs whose work changed, and why
-SELECT run_id, workload, flops, change_pct, recomputed_flops, cause
-FROM work_trends
-WHERE change_flops <> 0
+-- trends: The programs whose work changed, and why
+SELECT run_id, workload, value AS flops, change_ratio, cause
+FROM trends
+WHERE metric = 'flops' AND change <> 0
 ORDER BY run_at, workload;
 
--- work_trends: Where memory was traded for compute, or back
-SELECT work_trends.run_id, work_trends.workload, trends.change_bytes, change_flops
-FROM work_trends
-INNER JOIN trends USING (dump_id)
-WHERE
-    metric = 'peak_bytes'
-    AND SIGN(trends.change_bytes) * SIGN(change_flops) < 0
-ORDER BY work_trends.run_at, work_trends.workload;
+-- trends: Where memory was traded for compute, or back
+SELECT trends.run_id, trends.workload, trends.change AS change_bytes, work.change AS change_flops
+FROM trends
+INNER JOIN trends AS work ON work.dump_id = trends.dump_id AND work.metric = 'flops'
+WHERE trends.metric = 'peak_bytes' AND SIGN(trends.change) * SIGN(work.change) < 0
+ORDER BY trends.run_at, trends.workload;
 
 -- gib: The programs that need more than 1 GiB
 SELECT workload, module_name, ROUND(GIB(peak_bytes), 2) AS peak_gib
@@ -897,6 +860,10 @@ FROM LIVE_AT(MODULE('llama-v5e'), 100)
 GROUP BY space
 ORDER BY space;
 
+-- holes_at: How fragmented HBM is at its peak
+SELECT size_bytes, free_bytes, largest_hole_bytes, holes
+FROM HOLES_AT(MODULE('llama-v5e'), 'hbm', NULL);
+
 -- owners_of: The scopes that own the peak of HBM
 SELECT owner, counted_bytes, share
 FROM OWNERS_OF(MODULE('llama-v5e'), 'scope', in_space := 'hbm')
@@ -940,28 +907,28 @@ WHERE memory_space = 0
 LIMIT 5;
 
 -- history_of: How the peak of a series went
-SELECT run_id, value_bytes, change_bytes, cause
+SELECT run_id, value, change, cause
 FROM HISTORY_OF(
         (SELECT series_id FROM trends WHERE workload = 'llama-v5e' LIMIT 1)
     )
 WHERE metric = 'peak_bytes';
 
--- pass_steps: Which passes of the compiler moved the estimated peak
+-- compiler_pass_steps: Which passes of the compiler moved the estimated peak
 SELECT workload, module_name, step, compiler_pass, change_bytes, changes
-FROM pass_steps
+FROM compiler_pass_steps
 WHERE is_latest AND change_bytes <> 0
 ORDER BY workload, module_name, step;
 
--- passes: How many texts between passes each program has
+-- compiler_passes: How many texts between passes each program has
 SELECT module_id, COUNT(*) AS texts, SUM(text_bytes) AS text_bytes
-FROM passes
+FROM compiler_passes
 GROUP BY module_id
 ORDER BY module_id;
 
--- buffer_passes: What passes did to large buffers of the peak
+-- compiler_pass_events: What passes did to large buffers of the peak
 SELECT compiler_pass, event, COUNT(*) AS buffers
-FROM buffer_passes
-INNER JOIN passes USING (module_id, step)
+FROM compiler_pass_events
+INNER JOIN compiler_passes USING (module_id, step)
 GROUP BY compiler_pass, event
 ORDER BY buffers DESC, compiler_pass, event
 LIMIT 10;

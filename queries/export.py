@@ -17,17 +17,18 @@ from ..schema.stores.duckdb import Store
 from .arguments import metric_column, parse_time
 from .encoders import csv_parts, json_parts
 from .modules import require_workload
+from .questions import WORK
 from .result import heading
 from .sql import require_harmless
 
 ENDINGS = (".csv", ".json", ".parquet", ".arrow")
 # What a wide table has of each metric, by the column of `trends`.
 _WIDE = {
-    "value_bytes": "",
-    "previous_bytes": "_previous",
-    "change_bytes": "_change",
-    "change_pct": "_change_pct",
-    "best_bytes": "_best",
+    "value": "",
+    "previous_value": "_previous",
+    "change": "_change",
+    "change_ratio": "_change_ratio",
+    "best_value": "_best",
 }
 
 _NAMES = "workload, module_name, workload || '/' || module_name"
@@ -68,9 +69,10 @@ def export(
     WORKLOAD/NAME. Rows of runs are of the default branch (see the function `run`) unless a `branch`
     is named; `*` is all. With a `memory_space` a view of the main memory is that of all spaces.
     With `wide`, `trends` has a row per run and series, with the columns METRIC, METRIC_previous,
-    METRIC_change, METRIC_change_pct and METRIC_best of each metric. With `wide` and one `metric` it
-    is what a spreadsheet draws: a row per run, the oldest first, and a column per program, of which
-    helpers are left out unless a `module` is named. Raises UsageError, FileError and QueryError.
+    METRIC_change, METRIC_change_ratio and METRIC_best of each metric. With `wide` and one `metric`
+    it is what a spreadsheet draws: a row per run, the oldest first, and a column per program, of
+    which helpers are left out unless a `module` is named. Raises UsageError, FileError and
+    QueryError.
     """
     path = Path(file)
     if path.suffix not in ENDINGS:
@@ -168,10 +170,10 @@ def _query(
 
 def _wide(view: str, columns: list[str]) -> str:
     """`trends`, or `trends_by_space`, with the metrics side by side."""
-    keys = [name for name in columns if name != "metric" and name not in _WIDE]
+    keys = [name for name in columns if name not in ("metric", "unit") and name not in _WIDE]
     values = [
         f"MAX({column}) FILTER (metric = '{metric}') AS {metric}{ending}"
-        for metric in METRICS
+        for metric in (*METRICS, WORK)
         for column, ending in _WIDE.items()
     ]
     return f"SELECT {', '.join([*keys, *values])} FROM {view} GROUP BY ALL"
@@ -192,7 +194,7 @@ def _by_program(
     columns = ['run_at AS "time (UTC)"', "run_id AS run"]
     for program, metric in zip(*programs.to_pydict().values(), strict=True):
         name = f"{program} {heading(metric)} (bytes)".replace('"', '""')
-        columns.append(f'MAX(value_bytes) FILTER (program = {quoted(program)}) AS "{name}"')
+        columns.append(f'MAX(value) FILTER (program = {quoted(program)}) AS "{name}"')
     return f"SELECT {', '.join(columns)} FROM ({rows}) GROUP BY run_at, run_id ORDER BY ALL"
 
 

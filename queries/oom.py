@@ -227,9 +227,9 @@ def advice_of_dump(
     if lines and lines[0]["counted_bytes"] > _WORTH_OF_PEAK * peak:
         size = lines[0]["counted_bytes"]
         advice.append((size, f"{lines[0]['source']} makes {human_bytes(size)} of the peak"))
-    packing = dump["packing_bytes"] or 0
-    if packing > _WORTH_OF_PEAK * peak:
-        advice.append((packing, f"packing the temporaries wastes {human_bytes(packing)}"))
+    wasted = dump["fragmentation_bytes"] or 0
+    if wasted > _WORTH_OF_PEAK * peak:
+        advice.append((wasted, f"packing the temporaries wastes {human_bytes(wasted)}"))
     advice.sort(key=lambda line: -line[0])
     alone = [text for size, text in advice if size > peak]
     large = [text for size, text in advice if size <= peak]

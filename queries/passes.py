@@ -57,8 +57,8 @@ def passes(
 
     Columns: step (XLA's number of the text), pipeline, compiler_pass, estimated_peak_bytes,
     change_bytes, change_instructions, what. With buffers: size_bytes, instruction, source, made_by,
-    passes, is_certain (false where the instruction before a pass is a guess), shape, op_name.
-    Raises UsageError.
+    compiler_passes, is_certain (false where the instruction before a pass is a guess), shape,
+    op_name. Raises UsageError.
     """
     found = find_module(store, module, run)
     rows = _of_buffers(store, found.module_id) if buffers else _of_steps(store, found.module_id)
@@ -80,7 +80,7 @@ def _table(rows: Sequence[Mapping[str, Any]], *, buffers: bool) -> Any:
             "instruction": text,
             "source": text,
             "made_by": text,
-            "passes": text,
+            "compiler_passes": text,
             "is_certain": truth,
             "shape": text,
             "op_name": text,
@@ -130,7 +130,7 @@ def _of_buffers(store: Store, module_id: int) -> list[dict[str, Any]]:
             {
                 **events[0],
                 "made_by": _pass(making[-1]) if making else _PROGRAM,
-                "passes": ", ".join(told) or None,
+                "compiler_passes": ", ".join(told) or None,
                 "is_certain": all(row["is_certain"] for row in events),
             }
         )

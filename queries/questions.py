@@ -175,13 +175,13 @@ Metric = Annotated[
         listed=False,
     ),
 ]
-WORK = "work"
-# Work is no metric: it has no bytes.
+# The metric of `trends` that has no bytes.
+WORK = "flops"
 MetricOrWork = Annotated[
     str,
     Kind(
-        "Which figure: peak, total, temp, argument, output and so on, or work.",
-        to_agents="which figure, in bytes; or work, in FLOPs",
+        "Which figure: peak, total, temp, argument, output and so on, or flops.",
+        to_agents="which figure, in bytes; or flops",
         spelled=("--figure",),
         choices=(*METRIC_NAMES, WORK),
         listed=False,

@@ -181,8 +181,8 @@ def _table_html(rows: Rows) -> str:
 _SHARES = {"share", "wasted", "fragmentation"}
 # How many times one size is of another.
 _MULTIPLE = "times_logical"
-# From a change of so many percent on, the figure is shown as a multiple of what it was.
-_MULTIPLE_PCT = 1000
+# From such a change on, the figure is shown as a multiple of what it was.
+_LARGE_CHANGE = 10
 # The mark of a column whose sizes are all estimated, beside the column `origin` of rows.
 _MARK = {"origin": "estimated"}
 # A layout follows an array's dimensions; tuples hold comments such as `/*index=5*/`.
@@ -198,6 +198,8 @@ UNSCHEDULED = (
     "peak high is of text without a schedule: XLA may order it so that this much is needed"
 )
 _HIGH = "peak_high_bytes"
+# Columns with a metric's value: the column `unit` of their rows says of what.
+_MEASURED = {"value", "previous_value", "change", "best_value"}
 # What a guess can be wrong about.
 _MAY_BE_GUESSED = {"source", "scope", "operation", "pass", "role"}
 # What a term of a cause adds to the peak.
@@ -206,10 +208,7 @@ _TERM_BYTES = re.compile(r" [+-][\d.]+ (?:[KMGT]i)?B\b")
 
 def heading(column: str) -> str:
     """A column's name for pages and agents, who read sizes with their unit in the cells."""
-    name = column.removesuffix("_bytes")
-    if name.endswith("_pct"):
-        name = f"{name.removesuffix('_pct')}_%"
-    return name.replace("_", " ")
+    return column.removesuffix("_bytes").replace("_", " ")
 
 
 def is_number(type_: pa.DataType) -> bool:
@@ -245,7 +244,7 @@ def human(column: str, value: Any) -> str:
             return f"{value:.1%}"
         if column == _MULTIPLE:
             return f"{value:.4g}"
-        return human_pct(value) if column.endswith("_pct") else human_number(value)
+        return percent(value) if column.endswith("_ratio") else human_number(value)
     return one_line(str(value))
 
 
@@ -263,15 +262,9 @@ def human_flops(flops: float) -> str:
     return f"{human_number(flops / 1e9)} GFLOP"
 
 
-def human_pct(change: float) -> str:
-    """A change in percent as a person reads it: +7.5, and 12 times where it is over 1000."""
-    times = "\N{MULTIPLICATION SIGN}"
-    return f"{times}{1 + change / 100:,.0f}" if change > _MULTIPLE_PCT else f"{change:+.1f}"
-
-
 def change_in_words(
     change: float,
-    pct: float | None,
+    ratio: float | None,
     now: float,
     mark: str = "",
     said: Callable[[float], str] = human_bytes,
@@ -280,7 +273,7 @@ def change_in_words(
     if not change:
         return f"changed at the same {mark}{said(now)}"
     verb = "grew" if change > 0 else "shrank"
-    relative = "" if pct is None else f" ({percent(pct)})"
+    relative = "" if ratio is None else f" ({percent(ratio)})"
     return f"{verb} by {mark}{said(abs(change))}{relative} to {mark}{said(now)}"
 
 
@@ -293,9 +286,9 @@ def cause_of(cause: str | None, metric: str, memory_space: int) -> str | None:
 
 
 def percent(change: float) -> str:
-    """A change in percent with its unit, or a multiple where that is easier to read."""
-    text = human_pct(change)
-    return f"{text} %" if text[0] in "+-" else text
+    """A change, which is a ratio, as `+7.5 %`; above 1000 % as a multiple of what it was."""
+    times = "\N{MULTIPLICATION SIGN}"
+    return f"{times}{1 + change:,.0f}" if change > _LARGE_CHANGE else f"{100 * change:+.1f} %"
 
 
 def without_layout(shape: str) -> str:
@@ -362,12 +355,20 @@ def notes(rows: pa.Table) -> list[str]:
     return [meaning for is_there, meaning in meanings if is_there]
 
 
+def holds_sizes(rows: pa.Table, column: str) -> bool:
+    """Whether all values of a column are bytes."""
+    is_measured = column in _MEASURED and "unit" in rows.column_names
+    return bool(_SIZE.search(column)) or (
+        is_measured and set(rows["unit"].to_pylist()) <= {"bytes", None}
+    )
+
+
 def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     """The columns to show with their cells' texts.
 
     The sizes of estimated rows and columns have the mark ≈, and a guessed owner has the mark ?.
     The columns `origin` and `is_guess` are not shown beside columns that have the marks, which say
-    the same in less room.
+    the same in less room, and nor is `unit` beside the values that have units.
     """
     count = range(len(rows))
     estimated, guessed = [False for _ in count], [False for _ in count]
@@ -376,7 +377,10 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     if has_guesses(rows):
         guessed = rows["is_guess"].to_pylist()
     told_by_marks = set()
-    if any(_SIZE.search(name) for name in rows.column_names):
+    measured = _MEASURED.intersection(rows.column_names) if "unit" in rows.column_names else set()
+    if measured:
+        told_by_marks.add("unit")
+    if measured or any(_SIZE.search(name) for name in rows.column_names):
         told_by_marks.add("origin")
     if any(name in _MAY_BE_GUESSED for name in rows.column_names):
         told_by_marks.add("is_guess")
@@ -387,8 +391,11 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
         if has_nanoseconds(shown.type):
             to = pa.time64("us") if pa.types.is_time(shown.type) else pa.timestamp("us")
             column = column.cast(to, safe=False)
-        cells = [human(shown.name, value) for value in column.to_pylist()]
-        if _SIZE.search(shown.name):
+        names = [shown.name for _ in count]
+        if shown.name in measured:
+            names = [f"{shown.name}_{unit}" for unit in rows["unit"].to_pylist()]
+        cells = list(map(human, names, column.to_pylist()))
+        if holds_sizes(rows, shown.name):
             marked = zip(cells, estimated, strict=True)
             is_marked = _is_marked(shown)
             cells = [f"≈{cell}" if (mark or is_marked) and cell else cell for cell, mark in marked]

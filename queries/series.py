@@ -16,7 +16,6 @@ from ..schema.stores.duckdb import Store
 from .catalogue import statement
 from .checking.policy import parse_growth
 from .modules import helpers_line, require_workload
-from .questions import WORK
 from .result import counted
 
 _Ints = npt.NDArray[np.int64]
@@ -72,7 +71,7 @@ class Creep:
 
     lowest: int
     steps: int
-    growth_pct: float
+    growth_ratio: float
 
 
 def parse_tolerance(text: str | None) -> Tolerance | None:
@@ -153,7 +152,7 @@ def creep(found: Sequence[Level], accepted: int = 0) -> Creep | None:
     steps = len(found) - 1 - lowest
     if steps < 2 or now <= (1 + _GROWTH) * low:
         return None
-    return Creep(lowest, steps, 100 * (now - low) / low if low else float("inf"))
+    return Creep(lowest, steps, (now - low) / low if low else float("inf"))
 
 
 def _usual(values: Sequence[int]) -> Tolerance:
@@ -198,8 +197,8 @@ class _Columns:
     def __init__(self, rows: pa.Table) -> None:
         self.series = _ints(rows["series_id"])
         self.run_number = _ints(rows["run_number"])
-        self.value = _ints(rows["value_bytes"])
-        self.has_value = _bools(pc.is_valid(rows["value_bytes"]))
+        self.value = _ints(rows["value"])
+        self.has_value = _bools(pc.is_valid(rows["value"]))
         self.program = _ints(pc.coalesce(rows["program_id"], rows["module_id"]))
         self.workload = _numbered(rows["workload"])
         self.module = _numbered(rows["module_name"])
@@ -220,7 +219,7 @@ class _Columns:
         is_renamed = np.zeros(len(rows), bool)
         for name in (self.workload, self.module):
             is_renamed[1:] |= np.diff(name) != 0
-        is_equal = _ints(rows["change_bytes"]) == 0
+        is_equal = _ints(rows["change"]) == 0
         self.is_told = is_failed | is_back | _bools(rows["oom"]) | is_renamed | is_equal
 
 
@@ -229,21 +228,13 @@ def trend_rows(
 ) -> pa.Table:
     """The rows of a branch in the view `trends`, of one metric and space, in order of series.
 
-    With a workload, all rows of the series that it ever had; of WORK, FLOPs stand for the bytes.
-    Raises UsageError.
+    With a workload, all rows of the series that it ever had. Raises UsageError.
     """
     chosen = None
     if workload is not None:
         require_workload(store, workload)
         chosen = store.rows(statement("trends.series_of"), [workload])["series_id"].to_pylist()
-    if metric != WORK:
-        return store.rows(statement("trends"), [branch, memory_space, metric, chosen])
-    rows = store.rows(statement("trends"), [branch, 0, "peak_bytes", chosen])
-    work = store.rows(statement("trends.work"), [branch])
-    places = pc.index_in(rows["dump_id"], value_set=work["dump_id"])
-    for name in work.column_names[1:]:
-        rows = rows.set_column(rows.column_names.index(name), name, work[name].take(places))
-    return rows
+    return store.rows(statement("trends"), [branch, memory_space, metric, chosen])
 
 
 def rows_to_read(rows: pa.Table, shown: Sequence[Series]) -> dict[int, dict[str, Any]]:
@@ -316,7 +307,7 @@ def entry_series(
     `said` is how it says their figures.
     """
     is_entry = _bools(rows["is_entry"])
-    values = _ints(rows["value_bytes"])
+    values = _ints(rows["value"])
     entries: list[Series] = []
     helpers: list[Series] = []
     for series in shown:

@@ -30,8 +30,8 @@ class Since(Result):
     """The levels of a series.
 
     rows: a row a level, the oldest first, with since_run and last_run (its first and last run),
-    runs (how many have the figure), value_bytes (in the first), change_bytes and change_pct
-    against before_run (the run before it that has figures), and cause (why it changed then);
+    runs (how many have the figure), value (in the first), change and change_ratio against
+    before_run (the run before it that has figures), unit, and cause (why it changed then);
     answer: sentences that say since when the last level lasts, and how it came about.
     """
 
@@ -108,10 +108,11 @@ def _levels_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
         ("since_run", pa.string()),
         ("last_run", pa.string()),
         ("runs", pa.int64()),
-        ("value_bytes", pa.int64()),
-        ("change_bytes", pa.int64()),
-        ("change_pct", pa.float64()),
+        ("value", pa.int64()),
+        ("change", pa.int64()),
+        ("change_ratio", pa.float64()),
         ("before_run", pa.string()),
+        ("unit", pa.string()),
         ("cause", pa.string()),
         ("origin", pa.string()),
     ]
@@ -120,7 +121,7 @@ def _levels_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 def _of_newest_origin(every: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with figures; those of one grade are compared with each other only."""
-    known = [row for row in every if row["value_bytes"] is not None]
+    known = [row for row in every if row["value"] is not None]
     return [row for row in known if row["grade"] == known[-1]["grade"]]
 
 
@@ -128,7 +129,7 @@ def _levels(
     store: Store, figures: Sequence[dict[str, Any]], within: Tolerance | None
 ) -> list[dict[str, Any]]:
     """A row for each level."""
-    values = [row["value_bytes"] for row in figures]
+    values = [row["value"] for row in figures]
     programs = [row["program_id"] or row["module_id"] for row in figures]
     found = levels(values, programs, within)
     causes = _causes(store, [(figures[x.first - 1], figures[x.first]) for x in found[1:]])
@@ -137,8 +138,9 @@ def _levels(
             "since_run": figures[level.first]["run_id"],
             "last_run": figures[level.last]["run_id"],
             "runs": level.last - level.first + 1,
-            "value_bytes": level.value,
+            "value": level.value,
             **_change(figures[level.first - 1] if level.first else None, level.value),
+            "unit": figures[level.first]["unit"],
             "cause": cause,
             "origin": figures[level.first]["origin"],
             "level": level,
@@ -150,11 +152,11 @@ def _levels(
 def _change(before: dict[str, Any] | None, value: int) -> dict[str, Any]:
     """How a figure differs from the one before it, if there is one."""
     if before is None:
-        return {"change_bytes": None, "change_pct": None, "before_run": None}
-    change = value - before["value_bytes"]
+        return {"change": None, "change_ratio": None, "before_run": None}
+    change = value - before["value"]
     return {
-        "change_bytes": change,
-        "change_pct": 100 * change / before["value_bytes"] if before["value_bytes"] else None,
+        "change": change,
+        "change_ratio": change / before["value"] if before["value"] else None,
         "before_run": before["run_id"],
     }
 
@@ -177,11 +179,11 @@ def _last(
     """What the figure is, and since when."""
     last = rows[-1]
     estimated = "≈" if last["origin"] == "estimated" else ""
-    now = [row["value_bytes"] for row in every if row["value_bytes"] is not None][-1]
+    now = [row["value"] for row in every if row["value"] is not None][-1]
     said = f"{name}: {figure} {estimated}{human_bytes(now)}"
     said += f" since {last['since_run']}, for {counted(last['runs'], 'run')}"
-    if now != last["value_bytes"]:
-        said += f"; it was {human_bytes(last['value_bytes'])} then, which is the same level"
+    if now != last["value"]:
+        said += f"; it was {human_bytes(last['value'])} then, which is the same level"
     missing = every[-1]["runs_since"]
     return f"{said}; gone for {counted(missing, 'run')}" if missing else said
 
@@ -191,9 +193,9 @@ def _before(rows: Sequence[dict[str, Any]]) -> list[str]:
     if len(rows) == 1:
         return [f"it has not changed since the first run, {rows[0]['since_run']}"]
     last = rows[-1]
-    change = "" if last["change_pct"] is None else f", {percent(last['change_pct'])}"
-    grown = f"{'+' if last['change_bytes'] > 0 else ''}{human_bytes(last['change_bytes'])}"
-    value = last["value_bytes"] - last["change_bytes"]
+    change = "" if last["change_ratio"] is None else f", {percent(last['change_ratio'])}"
+    grown = f"{'+' if last['change'] > 0 else ''}{human_bytes(last['change'])}"
+    value = last["value"] - last["change"]
     said = [f"before: {human_bytes(value)} in {last['before_run']} ({grown}{change})"]
     return [*said, f"cause: {last['cause']}"] if last["cause"] else said
 
@@ -204,7 +206,7 @@ def _steps_before(rows: Sequence[dict[str, Any]]) -> list[str]:
     told = []
     for row in steps[:_STEPS_TOLD]:
         mark = "≈" if row["origin"] == "estimated" else ""
-        step = change_in_words(row["change_bytes"], row["change_pct"], row["value_bytes"], mark)
+        step = change_in_words(row["change"], row["change_ratio"], row["value"], mark)
         told.append(f"{row['since_run']}: {step}{': ' if row['cause'] else ''}{row['cause'] or ''}")
     left = len(steps) - len(told)
     return (
@@ -224,7 +226,7 @@ def _course(
     said = _steps_before(rows)
     accepted = max((n for n, row in enumerate(figures) if row["is_accepted"]), default=0)
     if crept := creep(found, accepted):
-        grown = "" if crept.growth_pct == float("inf") else f" {crept.growth_pct:.1f} %"
+        grown = "" if crept.growth_ratio == float("inf") else f" {100 * crept.growth_ratio:.1f} %"
         run = rows[crept.lowest]["last_run"]
         said.append(f"grown{grown} since {run}, the lowest, in {crept.steps} steps")
     said += [

@@ -334,6 +334,7 @@ _NAMED: dict[str, dict[str, str | None]] = {
     "callers_of": {"module": "module_id", "at_line": "line", "in_space": "memory space"},
     "buffers_at": {"module": "module_id", "in_space": "memory space"},
     "live_at": {"module": "module_id"},
+    "holes_at": {"module": "module_id", "in_space": "memory space"},
     "timeline_of": {"module": "module_id"},
     "owners_of": {"module": "module_id", "by": None, "in_space": "memory space"},
     "diff_buffers": {"a": "module_id", "b": "module_id"},
@@ -344,7 +345,7 @@ _KNOWN = {
     "series_id": "SELECT DISTINCT CAST(series_id AS VARCHAR) AS name FROM dump_series",
     "module_id": "SELECT CAST(module_id AS VARCHAR) AS name FROM modules",
     "line": "SELECT DISTINCT file || ':' || line AS name FROM stack_frames WHERE file IS NOT NULL",
-    "memory space": "SELECT DISTINCT CAST(memory_space AS VARCHAR) AS name FROM memory_spaces",
+    "memory space": "SELECT DISTINCT CAST(memory_space AS VARCHAR) AS name FROM module_memory",
 }
 
 

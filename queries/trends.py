@@ -46,8 +46,9 @@ _SERIES = {
     "workload": "string",
     "module": "string",
     "trend": "list",
-    "now_bytes": "int64",
-    "best_bytes": "int64",
+    "value": "int64",
+    "best_value": "int64",
+    "unit": "string",
     "since": "string",
     "last_run": "string",
     "gone_for": "string",
@@ -56,9 +57,10 @@ _SERIES = {
 _STEPS = {
     "run": "string",
     "workload": "string",
-    "change_bytes": "int64",
-    "change_pct": "float64",
-    "now_bytes": "int64",
+    "change": "int64",
+    "change_ratio": "float64",
+    "value": "int64",
+    "unit": "string",
     "cause": "string",
     "module": "string",
     "previous_run": "string",
@@ -73,16 +75,15 @@ class Trends(Result):
 
     rows: the rows of the view `trends`, one a run and series; series: a row a series, the largest
     first, with workload, module, trend (the metric in each of the latest runs, null where the
-    series is missing), now_bytes, best_bytes (the best so far), since (the first run of today's
-    level), and, if some are gone, last_run and gone_for; steps: a row for each run in which a
-    program changed, came or went, the newest first and in each the largest change, with run,
-    workload, change_bytes, change_pct, now_bytes, cause,
-    module, previous_run.
+    series is missing), value (the newest), best_value (the best so far), unit, since (the first
+    run of today's level), and, if some are gone, last_run and gone_for; steps: a row for each run
+    in which a program changed, came or went, the newest first and in each the largest change, with
+    run, workload, change, change_ratio, value, unit, cause, module, previous_run.
 
     branch: the branch, empty for the runs without one; other_branches: the others, the newest
     first; jitter: the number of changes that are no steps, because the figure stays at its level;
     helpers: what is left out of series and steps with `fold`: series that are no entry program in
-    any of the runs, in a line. Of work, the columns end in _flops in place of _bytes.
+    any of the runs, in a line.
     """
 
     rows: Rows
@@ -155,14 +156,14 @@ def trends(
         kept = {ids[series.start] for series in shown}
         gone = [step for step in gone if step["series_id"] in kept]
     rows = rows_to_read(found, shown)
-    shown = sorted(shown, key=lambda series: -(rows[series.last]["value_bytes"] or 0))
+    shown = sorted(shown, key=lambda series: -(rows[series.last]["value"] or 0))
     steps = gone + [
         _step(rows[place], column, memory_space)
         for series in shown
         for place in series.steps
         if is_shown[place]
     ]
-    steps.sort(key=lambda step: -abs(step.get("change_bytes") or 0))
+    steps.sort(key=lambda step: -abs(step.get("change") or 0))
     steps.sort(key=lambda step: (step["run_at"], step["run_number"]), reverse=True)
 
     def name(series: Series) -> str:
@@ -181,19 +182,10 @@ def trends(
     )
     if table["gone_for"].null_count == len(table):
         table = table.drop_columns(["last_run", "gone_for"])
-    unit = "_bytes"
-    if column == WORK:
-        found = found.drop_columns(["memory_space", "space", "metric", "origin", "grade"])
-        table = table.drop_columns(["origin"])
-        unit = "_flops"
-    found, table, changes = (
-        each.rename_columns([name.replace("_bytes", unit) for name in each.column_names])
-        for each in (found.filter(pa.array(is_shown)), table, _table(steps, _STEPS))
-    )
     return Trends(
-        Rows(found, empty=_EMPTY),
+        Rows(found.filter(pa.array(is_shown)), empty=_EMPTY),
         Rows(table, empty=_EMPTY),
-        Rows(changes, empty="nothing changed"),
+        Rows(_table(steps, _STEPS), empty="nothing changed"),
         branches.chosen,
         branches.others,
         sum(bool(is_shown[place]) for series in shown for place in series.jitter),
@@ -243,10 +235,8 @@ def _series(
     known, newest = rows[series.last], rows[series.stop - 1]
     # No more of the latest rows can be among the latest runs.
     start = max(series.start, series.stop - _RUNS_SHOWN)
-    latest = found.select(["run_number", "value_bytes"]).slice(start, series.stop - start)
-    by_run = dict(
-        zip(latest["run_number"].to_pylist(), latest["value_bytes"].to_pylist(), strict=True)
-    )
+    latest = found.select(["run_number", "value"]).slice(start, series.stop - start)
+    by_run = dict(zip(latest["run_number"].to_pylist(), latest["value"].to_pylist(), strict=True))
     since = None
     if series.since is not None:
         since = "alternates" if alternating(series.levels) else rows[series.since]["run_id"]
@@ -255,8 +245,9 @@ def _series(
         "workload": workload,
         "module": newest["module_name"],
         "trend": [by_run.get(run) for run in axes.of(newest["suite"])] if series.known else [],
-        "now_bytes": known["value_bytes"],
-        "best_bytes": known["best_bytes"],
+        "value": known["value"],
+        "best_value": known["best_value"],
+        "unit": known["unit"],
         "since": since,
         "last_run": known["run_id"],
         "gone_for": counted(missing, "run") if missing else None,
@@ -269,7 +260,6 @@ def _step(row: _Row, column: str, memory_space: int) -> _Row:
     cause = cause_of(row["cause"], column, memory_space)
     return row | {
         "run": row["run_id"],
-        "now_bytes": row["value_bytes"],
         "cause": happened(row) if cause is None else cause,
         "module": row["module_name"],
         "previous_run": row["previous_run_id"],
@@ -279,14 +269,14 @@ def _step(row: _Row, column: str, memory_space: int) -> _Row:
 def _in_words(step: _Row) -> str:
     """`2026-10-08: llama/jit_step grew by 64.00 MiB (+5.2 %) to 1.27 GiB: flags changed`."""
     subject = f"{step['run']}: {step['workload']}/{step['module']}"
-    unit = "bytes" if "now_bytes" in step else "flops"
-    said = human_bytes if unit == "bytes" else human_flops
-    change, now, cause = step[f"change_{unit}"], step[f"now_{unit}"], step["cause"]
-    mark = "≈" if step["origin"] == "estimated" else ""
+    is_work = step["unit"] == WORK
+    said = human_flops if is_work else human_bytes
+    change, now, cause = step["change"], step["value"], step["cause"]
+    mark = "≈" if step["origin"] == "estimated" and not is_work else ""
     if change is None:
         # It came, went or failed: that is the cause.
         return f"{subject}: {cause}" + (f", {mark}{said(now)}" if now is not None else "")
-    told = f"{subject} {change_in_words(change, step['change_pct'], now, mark, said)}"
+    told = f"{subject} {change_in_words(change, step['change_ratio'], now, mark, said)}"
     return f"{told}: {cause}" if cause else told
 
 
@@ -306,5 +296,5 @@ def _same_step(step: _Row) -> Hashable:
         return None
     return tuple(
         step.get(name)
-        for name in ("run", "module", "platform", "program_id", "change_bytes", "cause", "suite")
+        for name in ("run", "module", "platform", "program_id", "change", "cause", "suite")
     )

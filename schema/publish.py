@@ -48,7 +48,6 @@ WHOLE_VIEWS = (
     "series",
     "trends",
     "trends_by_space",
-    "work_trends",
 )
 # Columns that change with other runs or with a label: relations that are appended lack them.
 CHANGING_COLUMNS = ("is_latest", "run_seq", "branch", "suite")

@@ -366,20 +366,6 @@ entry_shapes = Table(
     comment="An array in the entry computation's arguments or result.",
 )
 
-memory_spaces = Table(
-    "memory_spaces",
-    metadata,
-    _module_id(),
-    _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
-    _optional(
-        "space_name",
-        Text,
-        "the name in the memory usage report; of a TPU's binary, libtpu's; null if not named",
-    ),
-    _space(),
-    comment="A memory space of a module.",
-)
-
 allocations = Table(
     "allocations",
     metadata,
@@ -690,8 +676,8 @@ control_dependencies = Table(
     "control-predecessors in HLO text.",
 )
 
-passes = Table(
-    "passes",
+compiler_passes = Table(
+    "compiler_passes",
     metadata,
     _module_id(),
     _required("step", Integer, "XLA's number of the text; the final text is one more"),
@@ -723,8 +709,8 @@ passes = Table(
     "--xla_dump_hlo_pass_re.",
 )
 
-buffer_passes = Table(
-    "buffer_passes",
+compiler_pass_events = Table(
+    "compiler_pass_events",
     metadata,
     _module_id(),
     _required("value_id", Integer, "the value that is live at the peak, see `values`"),
@@ -736,7 +722,7 @@ buffer_passes = Table(
         "rematerialised; asynchronous: it became one; layout; type; replaced: another instruction "
         "took its place",
     ),
-    _required("step", Integer, "the text in which it is so first, see `passes`"),
+    _required("step", Integer, "the text in which it is so first, see `compiler_passes`"),
     _required("instruction", Text, "the name of the instruction from this text on"),
     _optional("before", Text, "its name in the text before; null if it was not there"),
     _required("is_certain", Boolean, "names or all that is said of the instruction tell it"),
@@ -834,35 +820,40 @@ module_memory = Table(
     "module_memory",
     metadata,
     _module_id(),
-    _required("memory_space", Integer, "the memory space"),
-    _metric("total_bytes", 2, "the sum of the space's allocations"),
-    _metric("argument_bytes", 3, "the part of total_bytes in parameters"),
-    _metric("output_bytes", 4, "the part of total_bytes that is maybe live out"),
-    _metric("alias_bytes", 5, "the part of total_bytes in maybe live out parameters", "higher"),
-    _metric("constant_bytes", 6, "the part of total_bytes in constants", regresses=False),
-    _metric(
-        "thread_local_bytes", 7, "the part of total_bytes that is thread-local", regresses=False
+    _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
+    _optional(
+        "space_name",
+        Text,
+        "the name in the memory usage report; of a TPU's binary, libtpu's; null if not named",
     ),
-    _metric("temp_bytes", 8, "the part of total_bytes in preallocated temps"),
+    _metric("total_bytes", 2, "the sum of the space's allocations", regresses=False),
+    _metric("reserved_bytes", 3, "total_bytes - thread_local_bytes: what must fit"),
+    _metric("argument_bytes", 4, "the part of total_bytes in parameters"),
+    _metric("output_bytes", 5, "the part of total_bytes that is maybe live out"),
+    _metric("alias_bytes", 6, "the part of total_bytes in maybe live out parameters", "higher"),
+    _metric("constant_bytes", 7, "the part of total_bytes in constants", regresses=False),
+    _metric(
+        "thread_local_bytes", 8, "the part of total_bytes that is thread-local", regresses=False
+    ),
+    _metric("temp_bytes", 9, "the part of total_bytes in preallocated temps"),
     _metric("peak_bytes", 1, "the largest occupied_bytes; null without live ranges"),
     _optional("peak_time", Integer, "the first time of peak_bytes"),
     _optional("peak_live_bytes", BigInteger, "live_bytes at peak_time"),
     _optional("peak_instruction_id", Integer, "the instruction at peak_time"),
     _metric(
         "fragmentation_bytes",
-        9,
-        "bytes that packing wastes: total_bytes - thread_local_bytes - peak_bytes",
+        10,
+        "bytes that packing wastes: reserved_bytes - peak_bytes",
     ),
     _optional("fragmentation", Double, "fragmentation_bytes / temp_bytes"),
     _metric(
         "live_bound_bytes",
-        11,
+        12,
         "of the preallocated temps: the most that is live at one time, a bound for any packing",
     ),
-    _metric("packing_bytes", 12, "temp_bytes - live_bound_bytes: packing's share"),
     _metric(
         "padding_bytes",
-        10,
+        11,
         "size - logical size of the values live at the peak, an aliased extent counted once",
     ),
     _optional(
@@ -1081,7 +1072,6 @@ KEYS = {
     "journal": ("entry",),
     "file_sets": ("files_id", "name"),
     "entry_shapes": ("module_id", "is_output", "parameter_number", "shape_index"),
-    "memory_spaces": ("module_id", "memory_space"),
     "allocations": ("module_id", "allocation_index"),
     "values": ("module_id", "value_id"),
     "alias_sets": ("module_id", "alias_set"),
@@ -1094,8 +1084,8 @@ KEYS = {
     "operands": ("module_id", "instruction_id", "operand_number"),
     "kernel_parts": ("module_id", "instruction_id", "part"),
     "control_dependencies": ("module_id", "instruction_id", "predecessor_instruction_id"),
-    "passes": ("module_id", "step"),
-    "buffer_passes": ("module_id", "value_id", "event_number"),
+    "compiler_passes": ("module_id", "step"),
+    "compiler_pass_events": ("module_id", "value_id", "event_number"),
     "computations": ("module_id", "computation"),
     "stack_frames": ("module_id", "stack_frame_id"),
     "compiler_flags": ("flags_id", "flag"),

@@ -136,8 +136,8 @@ class Tags(HTMLParser):
 
 def test_rows_are_printed_as_on_a_terminal(nightly, tmp_path):
     shown = str(nightly.since("decode-v5e")).splitlines()
-    assert shown[6].startswith("since_run   last_run    runs  value_bytes  change_bytes")
-    assert shown[8].split()[-5:] == ["MiB", "-32.00", "MiB", "-32.3", "2026-10-03"]
+    assert shown[6].startswith("since_run   last_run    runs      value      change")
+    assert shown[8].split()[-5:] == ["-32.00", "MiB", "-32.3", "%", "2026-10-03"]
     # At most twenty rows, no wider than a notebook.
     shown = str(nightly.sql("SELECT range AS n FROM range(50)")).splitlines()
     assert len(shown) == 22

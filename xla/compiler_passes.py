@@ -62,7 +62,7 @@ class PassText:
 
 
 class PassRow(NamedTuple):
-    """A text between two passes: a row of `passes`.
+    """A text between two passes: a row of `compiler_passes`.
 
     Attributes:
         changes: the opcodes whose counts changed since the text before.

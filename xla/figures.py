@@ -32,6 +32,7 @@ class SpaceMemory(NamedTuple):
 
     memory_space: int
     total_bytes: int | None = None
+    reserved_bytes: int | None = None
     argument_bytes: int | None = None
     output_bytes: int | None = None
     alias_bytes: int | None = None
@@ -45,7 +46,6 @@ class SpaceMemory(NamedTuple):
     fragmentation_bytes: int | None = None
     fragmentation: float | None = None
     live_bound_bytes: int | None = None
-    packing_bytes: int | None = None
     padding_bytes: int | None = None
     peak_high_bytes: int | None = None
 
@@ -53,11 +53,11 @@ class SpaceMemory(NamedTuple):
 # XLA's packing decides these: an estimate has none of them.
 _PACKED_FIGURES = (
     "total_bytes",
+    "reserved_bytes",
     "thread_local_bytes",
     "temp_bytes",
     "fragmentation_bytes",
     "fragmentation",
-    "packing_bytes",
 )
 
 
@@ -133,8 +133,7 @@ def memory_figures(
         memory = memory._replace(peak_high_bytes=assignment.peak_high.get(space))
         if temp_peaks is not None:
             bound = sum(temp_peaks[row].peak_bytes or 0 for row in rows)
-            packing = None if memory.temp_bytes is None else memory.temp_bytes - bound
-            memory = memory._replace(live_bound_bytes=bound, packing_bytes=packing)
+            memory = memory._replace(live_bound_bytes=bound)
         if schedule:
             in_space = [filled[row] for row in rows]
             steps = _occupancy_steps(space, in_space, len(schedule))
@@ -183,7 +182,10 @@ def _size_figures(space: int, allocations: Iterable[Allocation]) -> SpaceMemory:
         constant += size * allocation.is_constant
         thread_local += size * allocation.is_thread_local
         temp += size * allocation.is_temp
-    return SpaceMemory(space, total, argument, output, alias, constant, thread_local, temp)
+    reserved = total - thread_local
+    return SpaceMemory(
+        space, total, reserved, argument, output, alias, constant, thread_local, temp
+    )
 
 
 def _occupancy_steps(space: int, filled: Sequence[_Filled], length: int) -> list[OccupancyStep]:
@@ -221,9 +223,9 @@ def _with_peak(memory: SpaceMemory, peak: OccupancyStep, schedule: Sequence[int]
         peak_live_bytes=peak.live_bytes,
         peak_instruction_id=schedule[peak.start_time],
     )
-    if memory.total_bytes is None or memory.thread_local_bytes is None:
+    if memory.reserved_bytes is None:
         return memory
-    wasted = memory.total_bytes - memory.thread_local_bytes - peak.occupied_bytes
+    wasted = memory.reserved_bytes - peak.occupied_bytes
     share = wasted / memory.temp_bytes if memory.temp_bytes else None
     return memory._replace(fragmentation_bytes=wasted, fragmentation=share)
 

@@ -1,8 +1,8 @@
 """Memory spaces: XLA's numbers for them, and their common names."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from .parts import BufferAssignment, Parts
+from .parts import Parts
 
 SPACES: Final = ("hbm", "host", "vmem", "smem", "sflag", "cmem", "other")
 # By platform and XLA's number: only some dumps have XLA's name. 5 of a GPU is pinned host memory.
@@ -13,32 +13,6 @@ _SPACE_OF_NUMBER: Final[dict[tuple[str | None, int], str]] = {
 }
 # libtpu's memory usage reports use these names, in every version that names spaces at all.
 _LIBTPU_NAMES: Final = {0: "default", 1: "vmem", 2: "smem", 4: "host"}
-
-
-class MemorySpace(NamedTuple):
-    """A memory space of a module: a row of `memory_spaces`.
-
-    Attributes:
-        memory_space: XLA's number, the color: 0 is the main memory.
-        space_name: XLA's name, or None.
-        space: one of SPACES.
-    """
-
-    memory_space: int
-    space_name: str | None
-    space: str
-
-
-def memory_spaces(
-    assignment: BufferAssignment | None, names: dict[int, str] | None, platform: str | None
-) -> list[MemorySpace]:
-    """Every space that an allocation is in or the usage report names, by number."""
-    named = dict(names or {})
-    used = {allocation.memory_space for allocation in assignment.allocations} if assignment else ()
-    return [
-        MemorySpace(number, named.get(number), space_of(number, named.get(number), platform))
-        for number in sorted({*named, *used})
-    ]
 
 
 def name_spaces(parts: Parts, platform: str | None) -> None:

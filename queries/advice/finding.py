@@ -77,7 +77,7 @@ class Finding:
         """By which figure of the program it is told and ranked: a column of `module_memory`."""
         if self.saving_bytes is None:
             return None
-        return "peak_bytes" if self.reserved_high_bytes is None else "total_bytes"
+        return "peak_bytes" if self.reserved_high_bytes is None else "reserved_bytes"
 
 
 def with_true_range(finding: Finding) -> Finding:

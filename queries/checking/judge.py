@@ -412,7 +412,7 @@ def _branch(name: str) -> str:
 
 # The rules of `check`: which of them a program breaks.
 
-ALIAS, PEAK, RESERVED = "alias_bytes", "peak_bytes", "total_bytes"
+ALIAS, PEAK, RESERVED = "alias_bytes", "peak_bytes", "reserved_bytes"
 
 
 def is_better_higher(metric: str) -> bool:
@@ -437,7 +437,7 @@ class Judged:
     @property
     def has_baseline(self) -> bool:
         """Whether there are figures to hold the program against."""
-        return self.held is not None and self.held["value_bytes"] is not None
+        return self.held is not None and self.held["value"] is not None
 
     def floor(self, metric: str) -> Value | None:
         """The value accepted since the run that the program is held against."""
@@ -457,15 +457,15 @@ def find_breaches(judged: Judged) -> tuple[list[Breach], bool]:
     """The rules that a program breaks, and whether only its creep breaks one."""
     now, limits = judged.now, judged.limits
     found = [Breach("XLA ran out of memory")] if now["oom"] else []
-    if now["value_bytes"] is None and now["status"] != "ok":
+    if now["value"] is None and now["status"] != "ok":
         return [*found, Breach(f"the dump is {now['status']}")], False
     if (
         limits.new != "pass"
         and not judged.has_baseline
         and judged.most_accepted(judged.metric) is None
     ):
-        found.append(Breach("new", judged.metric, now["value_bytes"], limits.new))
-    if now["value_bytes"] is None:
+        found.append(Breach("new", judged.metric, now["value"], limits.new))
+    if now["value"] is None:
         # HLO text alone is a whole dump without figures: nothing to judge.
         return found, False
     growth = _growth(judged)
@@ -492,10 +492,10 @@ def find_waiver(judged: Judged, breaches: Sequence[Breach]) -> str | None:
 
 def _growth(judged: Judged) -> list[Breach]:
     """Over the run that it is held against, or what was accepted since."""
-    now, held, metric = judged.now["value_bytes"], judged.held, judged.metric
-    if held is None or held["value_bytes"] is None:
+    now, held, metric = judged.now["value"], judged.held, judged.metric
+    if held is None or held["value"] is None:
         return []
-    before = held["value_bytes"]
+    before = held["value"]
     if floor := judged.floor(metric):
         before = _worse(metric, before, floor.accepted_bytes)
     if is_better_higher(metric):
@@ -514,10 +514,10 @@ def _growth(judged: Judged) -> list[Breach]:
 
 def _creep(judged: Judged) -> list[Breach]:
     """Over the lowest since the last accepted growth."""
-    now, held, metric = judged.now["value_bytes"], judged.held, judged.metric
-    if held is None or None in (held["least_bytes"], held["value_bytes"]):
+    now, held, metric = judged.now["value"], judged.held, judged.metric
+    if held is None or None in (held["least_bytes"], held["value"]):
         return []
-    before, lowest, run = held["value_bytes"], held["least_bytes"], held["least_run_id"]
+    before, lowest, run = held["value"], held["least_bytes"], held["least_run_id"]
     if floor := judged.floor(metric):
         lowest, run = floor.accepted_bytes, floor.run_id
     verb = "fell" if is_better_higher(metric) else "grew"
@@ -592,7 +592,7 @@ def _absolute(judged: Judged) -> list[Breach]:
                 found += _over(judged, RESERVED, now["reserved_bytes"], most, text)
             else:
                 text = f"is over {limit.text} (max_bytes)"
-                found += _over(judged, metric, now["value_bytes"], limit.of(device or 0), text)
+                found += _over(judged, metric, now["value"], limit.of(device or 0), text)
     for limit in limits.max_padding:
         text = f"padding is over {_of(limit, 'the peak')} (max_padding)"
         most = limit.of(now["peak_bytes"] or 0)
@@ -711,7 +711,7 @@ def judge(
     hosts = set(store.rows(statement("runs.hosts"), [run])["host"].to_pylist())
     for dump_id in against.gone:
         gone = held[dump_id]
-        if memory_space == 0 or gone["value_bytes"] is not None:
+        if memory_space == 0 or gone["value"] is not None:
             limits = policy.limits(gone["workload"])
             missing = None if programs else "no programs"
             if gone["host"] is not None and gone["host"] not in hosts:
@@ -747,9 +747,9 @@ def _moved_by_reader(
 def _as_read_now(now: _Row, held: _Row, moved_by_reader: set[tuple[int, int]]) -> _Row:
     """What a program is held against; a figure that only a reader moved is today's."""
     if (held["dump_id"], now["dump_id"]) in moved_by_reader:
-        held = held | {name: now[name] for name in ("value_bytes", ALIAS, "argument_bytes")}
+        held = held | {name: now[name] for name in ("value", ALIAS, "argument_bytes")}
     if (held["least_dump_id"], now["dump_id"]) in moved_by_reader:
-        held = held | {"least_bytes": now["value_bytes"]}
+        held = held | {"least_bytes": now["value"]}
     return held
 
 
@@ -783,7 +783,7 @@ def _held(
         dump_id = against.held.get(row["dump_id"])
         if dump_id is not None:
             asked.setdefault(row["metric"], {})[dump_id] = row["grade"]
-            if row["value_bytes"] is None:
+            if row["value"] is None:
                 alone.add(dump_id)
 
     def ask(metric: str, dumps: dict[int, int | None]) -> dict[int, _Row]:
@@ -802,7 +802,7 @@ def _held(
     found = {id_: row for metric, of in asked.items() for id_, row in ask(metric, of).items()}
     if fallback is not None:
         # Nothing is compared with these.
-        unknown = [id_ for id_ in alone if id_ in found and found[id_]["value_bytes"] is None]
+        unknown = [id_ for id_ in alone if id_ in found and found[id_]["value"] is None]
         found |= ask(fallback, {id_: asked[column].get(id_) for id_ in unknown})
     return found
 
@@ -825,9 +825,9 @@ def _verdict(judged: Judged, memory_space: int, *, is_first: bool) -> Verdict:
     reason = find_waiver(judged, breaches)
     before = defaultdict(lambda: None) if held is None else held
     prefix = "least_" if only_creep else ""
-    value = "least_bytes" if only_creep else "value_bytes"
+    value = "least_bytes" if only_creep else "value"
     if only_creep:
-        status = "grown" if now["value_bytes"] > before["least_bytes"] else "shrunk"
+        status = "grown" if now["value"] > before["least_bytes"] else "shrunk"
     return Verdict(
         workload=now["workload"],
         module_name=now["module_name"],
@@ -841,7 +841,7 @@ def _verdict(judged: Judged, memory_space: int, *, is_first: bool) -> Verdict:
         dump_id=now["dump_id"],
         module_id=now["module_id"],
         program_id=now["program_id"],
-        now_bytes=now["value_bytes"],
+        now_bytes=now["value"],
         before_bytes=before[value],
         held_against=before[f"{prefix}run_id"],
         held_dump_id=before[f"{prefix}dump_id"],
@@ -857,7 +857,7 @@ def _verdict(judged: Judged, memory_space: int, *, is_first: bool) -> Verdict:
 
 def _not_judged(judged: Judged, status: Status) -> str | None:
     """Why no rule can judge a program."""
-    if judged.now["value_bytes"] is None:
+    if judged.now["value"] is None:
         return NO_FIGURES
     if judged.has_baseline or judged.limits.need_no_baseline:
         return None
@@ -865,14 +865,14 @@ def _not_judged(judged: Judged, status: Status) -> str | None:
 
 
 def _status(now: _Row, held: _Row | None, *, is_first: bool) -> Status:
-    if now["oom"] or (now["value_bytes"] is None and now["status"] != "ok"):
+    if now["oom"] or (now["value"] is None and now["status"] != "ok"):
         return "failed"
     if held is None:
         return "first" if is_first else "new"
-    if None in (now["value_bytes"], held["value_bytes"]):
+    if None in (now["value"], held["value"]):
         return "unmeasured"
-    if now["value_bytes"] != held["value_bytes"]:
-        return "grown" if now["value_bytes"] > held["value_bytes"] else "shrunk"
+    if now["value"] != held["value"]:
+        return "grown" if now["value"] > held["value"] else "shrunk"
     if now["module_id"] != held["module_id"] and (
         now["program_id"] is None or now["program_id"] != held["program_id"]
     ):
@@ -900,7 +900,7 @@ def _gone(
         metric=held["metric"],
         host=held["host"],
         breaches=() if outcome == "pass" else (Breach("gone", outcome=outcome),),
-        before_bytes=held["value_bytes"],
+        before_bytes=held["value"],
         # The last dump may have no figures: they are of the run before it that has them.
         held_against=held["run_id"] or held["named_run_id"],
         program_id=held["program_id"],

@@ -76,3 +76,89 @@ COMMENT ON MACRO TABLE timeline_of IS
 The rows of `timeline` of one module, of all its memory spaces.
 
 module: a module_id, such as module(''llama-v5e'') finds';
+
+CREATE OR REPLACE MACRO holes_at(module, in_space, schedule_time) AS TABLE
+-- An argument such as `modules.module_id` must not mean a table of the macro: hence the names.
+WITH temps AS (
+    SELECT
+        temp.module_id,
+        temp.memory_space,
+        temp.space,
+        temp.allocation_index,
+        temp.size_bytes,
+        COALESCE(schedule_time, memory.peak_time) AS at_time
+    FROM allocations AS temp
+    INNER JOIN modules AS program ON program.module_id = temp.module_id
+    INNER JOIN module_memory AS memory
+        ON memory.module_id = temp.module_id
+            AND memory.memory_space = temp.memory_space
+    WHERE temp.module_id = module
+        AND temp.is_temp
+        AND memory.peak_time IS NOT NULL
+        AND program.origin <> 'estimated'
+        AND COALESCE(
+            CAST(in_space AS VARCHAR)
+            IN (CAST(temp.space AS VARCHAR), CAST(temp.memory_space AS VARCHAR)),
+            TRUE
+        )
+),
+
+-- What is taken of each temp allocation, and its end.
+taken AS (
+    SELECT
+        temps.module_id,
+        temps.allocation_index,
+        live.offset_bytes AS low,
+        live.offset_bytes + live.size_bytes AS high
+    FROM temps
+    INNER JOIN internal.buffer_extents AS live
+        ON live.module_id = temps.module_id AND live.allocation_index = temps.allocation_index
+    WHERE live.module_id = module AND temps.at_time BETWEEN live.taken_from AND live.taken_to
+    UNION ALL
+    SELECT module_id, allocation_index, size_bytes, size_bytes
+    FROM temps
+),
+
+-- What is free before each of them, and after all that start lower.
+gaps AS (
+    SELECT
+        module_id,
+        allocation_index,
+        low - COALESCE(
+            MAX(high) OVER (
+                PARTITION BY module_id, allocation_index
+                ORDER BY low, high
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ),
+            0
+        ) AS gap_bytes
+    FROM taken
+)
+
+SELECT
+    temps.memory_space,
+    temps.space,
+    temps.allocation_index,
+    temps.size_bytes,
+    COALESCE(CAST(SUM(gaps.gap_bytes) AS BIGINT), 0) AS free_bytes,
+    COALESCE(MAX(gaps.gap_bytes), 0) AS largest_hole_bytes,
+    COUNT(gaps.gap_bytes) AS holes
+FROM temps
+LEFT JOIN gaps
+    ON gaps.module_id = temps.module_id
+        AND gaps.allocation_index = temps.allocation_index
+        AND gaps.gap_bytes > 0
+GROUP BY temps.memory_space, temps.space, temps.allocation_index, temps.size_bytes
+ORDER BY temps.memory_space, temps.allocation_index;
+COMMENT ON MACRO TABLE holes_at IS
+'How fragmented a module''s temp allocations are at a time: what is free between the live buffers.
+
+A row per temp allocation. A buffer that is larger than the largest hole does not fit, although as
+much may be free. Estimated modules have no addresses, and no row.
+
+module: a module_id, such as module(''llama-v5e'') finds
+in_space: a memory space by name or number, ''hbm'' or 0; null for all
+schedule_time: a position in the schedule; null for the peak of each space
+free_bytes: the sum of the holes; size_bytes - free_bytes are occupied
+largest_hole_bytes: the largest range of addresses that no live buffer takes
+holes: how many such ranges there are';

@@ -12,8 +12,8 @@ b: a number of bytes';
 
 CREATE OR REPLACE MACRO pct(a, b) AS 100.0 * a / NULLIF(b, 0);
 COMMENT ON MACRO pct IS
-'One number in percent of another: pct(counted_bytes, peak_bytes), or pct(change_bytes,
-previous_bytes).
+'One number in percent of another: pct(counted_bytes, peak_bytes), or pct(change,
+previous_value).
 
 Null if the second is 0.
 

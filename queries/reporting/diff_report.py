@@ -24,7 +24,7 @@ from ..diff import (
     with_sides,
 )
 from ..questions import OWNERS
-from ..result import Rows, counted, human_pct, mark_estimated
+from ..result import Rows, counted, mark_estimated, percent
 from ..timeline import timeline
 from .address_map import Colouring, address_map, colourings
 from .colours import CHANGES
@@ -82,10 +82,10 @@ class Compared:
         return self.b.peak_bytes - self.a.peak_bytes
 
     @property
-    def change_pct(self) -> float | None:
-        """The same in percent of A's peak."""
+    def change_ratio(self) -> float | None:
+        """The same over A's peak."""
         change = self.change_bytes
-        return 100 * change / self.a.peak_bytes if change and self.a.peak_bytes else None
+        return change / self.a.peak_bytes if change and self.a.peak_bytes else None
 
     @property
     def change_text(self) -> str:
@@ -99,11 +99,7 @@ class Compared:
     @property
     def share_text(self) -> str:
         """The change in percent as a person reads it, or nothing."""
-        change = self.change_pct
-        if not change:
-            return ""
-        text = human_pct(change)
-        return text if text.startswith("\N{MULTIPLICATION SIGN}") else f"{text} %"
+        return percent(self.change_ratio) if self.change_ratio else ""
 
     @property
     def has_changed(self) -> bool:
@@ -281,14 +277,14 @@ def modules_table(modules: Sequence[Compared]) -> Table:
             "A_bytes": each.a.peak_bytes,
             "B_bytes": each.b.peak_bytes,
             "change_bytes": each.change_bytes,
-            "change_pct": each.change_pct,
+            "change_ratio": each.change_ratio,
             "cause": each.diff.said,
             "origin": "estimated" if each.is_estimated else "dumped",
         }
         for each in modules
     ]
     schema = pa.schema(
-        [("module", pa.string()), ("change_bytes", pa.int64()), ("change_pct", pa.float64())]
+        [("module", pa.string()), ("change_bytes", pa.int64()), ("change_ratio", pa.float64())]
         + [(name, pa.int64()) for name in ("A_bytes", "B_bytes")]
         + [("cause", pa.string()), ("origin", pa.string())]
     )
@@ -324,7 +320,7 @@ def _figures(module: Compared) -> pa.Table:
     table = compared_figures(module.diff)
     if not len(table):
         return table
-    order = ["memory_space", "figure", "change_bytes", "change_pct", "A_bytes", "B_bytes"]
+    order = ["memory_space", "figure", "change_bytes", "change_ratio", "A_bytes", "B_bytes"]
     names = pc.replace_substring(table["figure"], "_", " ")
     return _marked(table.set_column(1, "figure", names).select(order), module)
 

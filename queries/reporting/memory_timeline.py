@@ -128,7 +128,7 @@ def space_chart(space: Space, occupied: pa.Table) -> Chart:
 
 def height(space: Space) -> int:
     """How many bytes a chart of a memory space shows: its peak, and limits that are near."""
-    most = max(space.peak_bytes or 0, space.allocated_bytes or 0, 1)
+    most = max(space.peak_bytes or 0, space.reserved_bytes or 0, 1)
     device = space.device_memory_bytes
     if device is not None and most < device <= most * _NEAR:
         most = device
@@ -194,7 +194,7 @@ def _mark_peak(plot: figure, space: Space) -> None:
 def _mark_limits(plot: figure, space: Space, top: float) -> None:
     """Lines of the device's memory and of what is allocated, where they are in the picture."""
     limits = [("device's memory", space.device_memory_bytes)]
-    allocated, device = space.allocated_bytes, space.device_memory_bytes
+    allocated, device = space.reserved_bytes, space.device_memory_bytes
     # Two lines so near one another would have their texts on one another.
     if (
         allocated

@@ -120,10 +120,10 @@ def _parts(row: _Row, mark: str) -> Iterator[Fact]:
     notes = {
         "output": f"{human_bytes(shared)} of it in donated arguments" if shared else "",
         "padding": "at the peak: tiles that elements do not fill",
-        "packing": "of temp, above the most that is live",
+        "fragmentation": "of temp, above the most that is live",
     }
     names = {"argument": "arguments", "output": "outputs", "constant": "constants"}
-    for name in ("argument", "output", "temp", "constant", "packing", "padding"):
+    for name in ("argument", "output", "temp", "constant", "fragmentation", "padding"):
         size = row[f"{name}_bytes"]
         if size:
             title = names.get(name, name)

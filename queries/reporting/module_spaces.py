@@ -21,7 +21,7 @@ class Space:
     """A memory space. Sizes and times that are not known are None.
 
     name: what people call it; peak_bytes, peak_time: how full it gets, and when first;
-    allocated_bytes: the sum of its allocations; device_memory_bytes: what a program may use of
+    reserved_bytes: the sum of its allocations; device_memory_bytes: what a program may use of
     the device, of the main memory only; schedule_length: how many positions the schedule has.
     """
 
@@ -29,7 +29,7 @@ class Space:
     name: str
     peak_bytes: int | None
     peak_time: int | None
-    allocated_bytes: int | None
+    reserved_bytes: int | None
     device_memory_bytes: int | None
     schedule_length: int | None
     is_estimated: bool
@@ -44,7 +44,7 @@ def module_spaces(store: Store, module_id: int, dump_id: int) -> dict[int, Space
             _name(row["memory_space"], row["space_name"], row["platform"]),
             row["peak_bytes"],
             row["peak_time"],
-            row["allocated_bytes"],
+            row["reserved_bytes"],
             row["device_memory_bytes"],
             row["schedule_length"],
             row["origin"] == "estimated",

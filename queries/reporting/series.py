@@ -48,7 +48,7 @@ class Event:
     cause: str
     value_bytes: int | None = None
     change_bytes: int | None = None
-    change_pct: float | None = None
+    change_ratio: float | None = None
     module_ids: tuple[int, int] | None = None
     is_estimated: bool = False
     is_accepted: bool = False
@@ -70,16 +70,16 @@ class Event:
         change = self.change_bytes or 0
         text = f"{'▲' if change > 0 else '▼'} {self.mark}{'+' if change > 0 else ''}"
         text += human_bytes(change)
-        if self.change_pct is None:
+        if self.change_ratio is None:
             return text
-        return f"{text} ({percent(self.change_pct)})"
+        return f"{text} ({percent(self.change_ratio)})"
 
 
 def event_of(
     row: Mapping[str, Any], place: int, module_before: int | None, *, is_accepted: bool
 ) -> Event:
     """The step that a row of `trends` is; `module_before` is the module it is compared with."""
-    change, missed = row["change_bytes"], row["missed_runs"]
+    change, missed = row["change"], row["missed_runs"]
     kinds: dict[str, Hashable] = {
         "oom": row["oom"],
         "failed": row["status"] == "failed",
@@ -94,13 +94,13 @@ def event_of(
         row["run_id"],
         next((kind for kind, holds in kinds.items() if holds), "changed"),
         row["cause"] or happened(row),
-        row["value_bytes"],
+        row["value"],
         change,
-        row["change_pct"],
+        row["change_ratio"],
         (a, b) if a is not None and b is not None and change is not None else None,
         row["origin"] == "estimated",
         is_accepted,
-        bool(row["content_changed"] and (change or 0) > _GROWTH * (row["previous_bytes"] or 0)),
+        bool(row["content_changed"] and (change or 0) > _GROWTH * (row["previous_value"] or 0)),
     )
 
 
@@ -112,7 +112,7 @@ METRIC = "peak_bytes"
 # `check` accepts what it judges: what is reserved, or the peak.
 _ACCEPTED = (
     "SELECT DISTINCT dump_id FROM accepted_changes"
-    " WHERE memory_space = $1 AND metric IN ('total_bytes', 'peak_bytes')"
+    " WHERE memory_space = $1 AND metric IN ('reserved_bytes', 'peak_bytes')"
 )
 
 
@@ -248,7 +248,7 @@ class _Axis:
         self.ids = self.found["series_id"].to_pylist()
         self.run_ids = self.found["run_id"].to_pylist()
         self.module_ids = self.found["module_id"].to_pylist()
-        values = pc.cast(self.found["value_bytes"], pa.float64(), safe=False)
+        values = pc.cast(self.found["value"], pa.float64(), safe=False)
         self.values = pc.fill_null(values, float("nan")).to_numpy()
         self.estimated = pc.fill_null(pc.equal(self.found["origin"], "estimated"), False).to_numpy()
 
@@ -321,7 +321,7 @@ def _history(
         estimated,
         levels,
         sorted([*events, *vanished], key=lambda event: event.place),
-        rows[series.last]["best_bytes"],
+        rows[series.last]["best_value"],
         newest["runs_since"] or 0,
         alternating(series.levels),
     )

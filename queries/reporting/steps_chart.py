@@ -322,7 +322,7 @@ def _as_rows(series: SeriesHistory, pieces: _Stretches, runs: Sequence[str]) -> 
             pa.int64(),
         ),
         "change_bytes": pa.array([e and e.change_bytes for e in began], pa.int64()),
-        "change_pct": pa.array([e and e.change_pct for e in began], pa.float64()),
+        "change_ratio": pa.array([e and e.change_ratio for e in began], pa.float64()),
         "why": pa.array([_why(event) for event in began], pa.string()),
         "origin": pa.array(["estimated" if estimated[n] else "" for n in shown], pa.string()),
     }

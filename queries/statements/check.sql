@@ -1,5 +1,5 @@
 -- name: now
--- The programs of run $1 with their figures in memory space $2; value_bytes is that of metric $3.
+-- The programs of run $1 with their figures in memory space $2; value is that of metric $3.
 --
 -- A program without memory in the space has a row only in space 0. Estimates are held against
 -- estimates only.
@@ -22,11 +22,8 @@ SELECT
     modules.origin,
     modules.grade,
     dumps.device_memory_bytes,
-    CASE
-        WHEN $2 = 0
-            THEN module_memory.total_bytes - COALESCE(module_memory.thread_local_bytes, 0)
-    END AS reserved_bytes,
-    metrics.value_bytes,
+    CASE WHEN $2 = 0 THEN module_memory.reserved_bytes END AS reserved_bytes,
+    metrics.value,
     module_memory.peak_bytes,
     module_memory.argument_bytes,
     module_memory.alias_bytes,
@@ -156,7 +153,7 @@ chain AS (
         dumps.module_id,
         modules.program_id,
         history.chain_index,
-        metrics.value_bytes,
+        metrics.value,
         $5 OR history.chain_index >= COALESCE(accepted.chain_index, 0) AS counts
     FROM named
     INNER JOIN internal.history
@@ -170,17 +167,17 @@ chain AS (
             AND metrics.memory_space = $2
             AND metrics.metric = $3
     LEFT JOIN accepted ON accepted.named_dump_id = named.dump_id
-    WHERE metrics.value_bytes IS NOT NULL
+    WHERE metrics.value IS NOT NULL
 ),
 
 least AS (
-    SELECT named_dump_id, dump_id, run_id, module_id, program_id, value_bytes
+    SELECT named_dump_id, dump_id, run_id, module_id, program_id, value
     FROM chain
     WHERE counts
     QUALIFY
         ROW_NUMBER() OVER (
             PARTITION BY named_dump_id
-            ORDER BY CASE WHEN $6 THEN -value_bytes ELSE value_bytes END, chain_index DESC
+            ORDER BY CASE WHEN $6 THEN -value ELSE value END, chain_index DESC
         ) = 1
 ),
 
@@ -199,7 +196,7 @@ held AS (
         least.run_id AS least_run_id,
         least.module_id AS least_module_id,
         least.program_id AS least_program_id,
-        least.value_bytes AS least_bytes
+        least.value AS least_bytes
     FROM named
     LEFT JOIN last ON last.named_dump_id = named.dump_id
     LEFT JOIN least ON least.named_dump_id = named.dump_id
@@ -221,7 +218,7 @@ SELECT
     dumps.module_id,
     modules.program_id,
     modules.origin,
-    metrics.value_bytes,
+    metrics.value,
     module_memory.argument_bytes,
     module_memory.alias_bytes,
     held.least_dump_id,

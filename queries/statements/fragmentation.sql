@@ -15,7 +15,7 @@ SELECT
     chosen.workload,
     chosen.module_name AS module,
     fragmentation.memory_space AS space,
-    fragmentation.packing_bytes,
+    fragmentation.fragmentation_bytes,
     fragmentation.wasted AS share,
     fragmentation.size_bytes,
     chosen.run_id AS run,
@@ -24,5 +24,5 @@ SELECT
 FROM chosen
 INNER JOIN internal.fragmentation AS fragmentation ON fragmentation.module_id = chosen.module_id
 ORDER BY
-    fragmentation.packing_bytes DESC, chosen.workload, chosen.module_name,
+    fragmentation.fragmentation_bytes DESC, chosen.workload, chosen.module_name,
     fragmentation.memory_space, chosen.run_id, fragmentation.allocation_index

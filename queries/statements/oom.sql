@@ -28,7 +28,7 @@ SELECT
     module_memory.temp_bytes,
     module_memory.peak_bytes,
     module_memory.padding_bytes,
-    module_memory.packing_bytes
+    module_memory.fragmentation_bytes
 FROM dumps
 LEFT JOIN module_memory
     ON dumps.module_id = module_memory.module_id AND module_memory.memory_space = 0

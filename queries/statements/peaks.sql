@@ -40,7 +40,7 @@ SELECT
     named.instruction AS peak_instruction,
     found.memory_space,
     found.is_entry,
-    found.packing_bytes,
+    found.fragmentation_bytes,
     found.origin,
     found.platform,
     found.status,

@@ -2,10 +2,10 @@
 -- The memory spaces of module $1, with the memory of the device that dump $2 is for.
 SELECT
     module_memory.memory_space,
-    memory_spaces.space_name,
+    module_memory.space_name,
     module_memory.peak_bytes,
     module_memory.peak_time,
-    module_memory.total_bytes - module_memory.thread_local_bytes AS allocated_bytes,
+    module_memory.reserved_bytes,
     CASE WHEN module_memory.memory_space = 0 THEN dumps.device_memory_bytes END
         AS device_memory_bytes,
     modules.schedule_length,
@@ -14,9 +14,6 @@ SELECT
 FROM module_memory
 INNER JOIN modules ON modules.module_id = module_memory.module_id
 INNER JOIN dumps ON dumps.dump_id = $2
-LEFT JOIN memory_spaces
-    ON memory_spaces.module_id = module_memory.module_id
-        AND memory_spaces.memory_space = module_memory.memory_space
 WHERE module_memory.module_id = $1
 ORDER BY module_memory.memory_space;
 
@@ -256,7 +253,7 @@ SELECT
     peaks.alias_bytes,
     peaks.constant_bytes,
     peaks.temp_bytes,
-    peaks.packing_bytes,
+    peaks.fragmentation_bytes,
     peaks.padding_bytes
 FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id

@@ -24,21 +24,6 @@ ORDER BY
     trends.series_id,
     trends.run_number;
 
--- name: work
--- The work of each program of branch $1, in the columns of the bytes that it stands for.
-SELECT
-    dump_id,
-    flops AS value_bytes,
-    previous_flops AS previous_bytes,
-    change_flops AS change_bytes,
-    change_pct,
-    MIN(flops) OVER (PARTITION BY series_id ORDER BY run_at, dump_id) AS best_bytes,
-    -- It is counted, whatever the bytes are.
-    CAST(NULL AS VARCHAR) AS origin,
-    0 AS grade
-FROM work_trends
-WHERE branch = $1;
-
 -- name: gone
 -- The series among $1 that a run lacks and the run before had, with their last dumps.
 SELECT

@@ -21,30 +21,32 @@ FROM (
     ('NVIDIA H100 80GB HBM3', NULL, NULL, 232448)
 ) AS facts (device_kind, vmem_bytes, scoped_vmem_bytes, shared_bytes);
 
--- The metrics, which are columns of `module_memory`: see METRICS in `schema/metrics.py`.
+-- The metrics: columns of `module_memory`, see METRICS in `schema/metrics.py`, and `modules`.flops.
 --
 -- A row per metric.
 CREATE OR REPLACE VIEW internal.metric_names AS
 SELECT
     metric,
+    unit,
     is_better_higher,
     regresses
 FROM (VALUES  -- noqa: LT02
-    ('peak_bytes', FALSE, TRUE),
-    ('total_bytes', FALSE, TRUE),
-    ('argument_bytes', FALSE, TRUE),
-    ('output_bytes', FALSE, TRUE),
-    ('alias_bytes', TRUE, TRUE),
-    ('constant_bytes', FALSE, FALSE),
-    ('thread_local_bytes', FALSE, FALSE),
-    ('temp_bytes', FALSE, TRUE),
-    ('fragmentation_bytes', FALSE, TRUE),
-    ('padding_bytes', FALSE, TRUE),
-    ('live_bound_bytes', FALSE, TRUE),
-    ('packing_bytes', FALSE, TRUE),
-    ('order_bytes', FALSE, TRUE),
-    ('order_bound_bytes', FALSE, FALSE)
-) AS listed (metric, is_better_higher, regresses);  -- noqa: AL05
+    ('peak_bytes', 'bytes', FALSE, TRUE),
+    ('total_bytes', 'bytes', FALSE, FALSE),
+    ('reserved_bytes', 'bytes', FALSE, TRUE),
+    ('argument_bytes', 'bytes', FALSE, TRUE),
+    ('output_bytes', 'bytes', FALSE, TRUE),
+    ('alias_bytes', 'bytes', TRUE, TRUE),
+    ('constant_bytes', 'bytes', FALSE, FALSE),
+    ('thread_local_bytes', 'bytes', FALSE, FALSE),
+    ('temp_bytes', 'bytes', FALSE, TRUE),
+    ('fragmentation_bytes', 'bytes', FALSE, TRUE),
+    ('padding_bytes', 'bytes', FALSE, TRUE),
+    ('live_bound_bytes', 'bytes', FALSE, TRUE),
+    ('order_bytes', 'bytes', FALSE, TRUE),
+    ('order_bound_bytes', 'bytes', FALSE, FALSE),
+    ('flops', 'flops', FALSE, FALSE)
+) AS listed (metric, unit, is_better_higher, regresses);  -- noqa: AL05
 
 -- The runs in order: of equal times the one that entered first.
 --

@@ -13,20 +13,18 @@ SELECT
     entry_programs.is_entry,
     module_memory.memory_space,
     module_memory.space,
-    memory_spaces.space_name,
+    module_memory.space_name,
     module_memory.peak_bytes,
     module_memory.peak_high_bytes,
     module_memory.total_bytes,
+    module_memory.reserved_bytes,
     CASE
         WHEN module_memory.memory_space = 0 THEN dumps.device_memory_bytes
         WHEN module_memory.space = 'vmem' THEN devices.vmem_bytes
     END AS capacity_bytes,
     CASE
         WHEN module_memory.memory_space = 0
-            THEN dumps.device_memory_bytes
-                - (
-                    module_memory.total_bytes - COALESCE(module_memory.thread_local_bytes, 0)
-                )
+            THEN dumps.device_memory_bytes - module_memory.reserved_bytes
     END AS headroom_bytes,
     module_memory.argument_bytes,
     module_memory.output_bytes,
@@ -38,7 +36,6 @@ SELECT
     module_memory.fragmentation,
     module_memory.padding_bytes,
     module_memory.live_bound_bytes,
-    module_memory.packing_bytes,
     module_memory.order_bytes,
     module_memory.order_bound_bytes,
     modules.origin,
@@ -54,10 +51,7 @@ INNER JOIN runs ON runs.run_id = dumps.run_id
 INNER JOIN modules ON modules.module_id = dumps.module_id
 INNER JOIN module_memory ON module_memory.module_id = dumps.module_id
 INNER JOIN internal.entry_programs ON entry_programs.dump_id = dumps.dump_id
-LEFT JOIN internal.devices ON devices.device_kind = dumps.device_kind
-LEFT JOIN memory_spaces
-    ON memory_spaces.module_id = module_memory.module_id
-        AND memory_spaces.memory_space = module_memory.memory_space;
+LEFT JOIN internal.devices ON devices.device_kind = dumps.device_kind;
 
 CREATE OR REPLACE VIEW peaks_by_space AS
 SELECT
@@ -91,12 +85,14 @@ COMMENT ON COLUMN peaks_by_space.peak_high_bytes IS
 'of HLO text without a schedule: the peak in the worse of two orders, peak_bytes in the better one;
 null of scheduled programs';
 COMMENT ON COLUMN peaks_by_space.total_bytes IS 'sum of the allocations';
+COMMENT ON COLUMN peaks_by_space.reserved_bytes IS
+'total_bytes - thread_local_bytes: what must fit, and what `memhouse check` judges';
 COMMENT ON COLUMN peaks_by_space.capacity_bytes IS
 'what a program may use of the space: of the main memory, and of a TPU''s VMEM; null where it is
 not known; exact, while a message in `oom_reports` may round it';
 COMMENT ON COLUMN peaks_by_space.headroom_bytes IS
-'the device''s memory minus what is reserved for the program, total_bytes - thread_local_bytes;
-null for other memory spaces, and where the device is not known';
+'the device''s memory minus reserved_bytes; null for other memory spaces, and where the device is
+not known';
 COMMENT ON COLUMN peaks_by_space.argument_bytes IS 'allocations of parameters';
 COMMENT ON COLUMN peaks_by_space.output_bytes IS 'allocations that may live out';
 COMMENT ON COLUMN peaks_by_space.alias_bytes IS 'allocations that are both';
@@ -104,7 +100,7 @@ COMMENT ON COLUMN peaks_by_space.constant_bytes IS 'allocations of constants';
 COMMENT ON COLUMN peaks_by_space.thread_local_bytes IS 'thread-local allocations';
 COMMENT ON COLUMN peaks_by_space.temp_bytes IS 'the preallocated temp';
 COMMENT ON COLUMN peaks_by_space.fragmentation_bytes IS
-'total_bytes - thread_local_bytes - peak_bytes, what packing wastes, see packing_bytes';
+'reserved_bytes - peak_bytes: what packing wastes';
 COMMENT ON COLUMN peaks_by_space.fragmentation IS 'fragmentation_bytes over temp_bytes';
 COMMENT ON COLUMN peaks_by_space.padding_bytes IS 'size - logical size of what is live at the peak';
 COMMENT ON COLUMN peaks_by_space.schedule_length IS 'instructions in the schedule';
@@ -125,20 +121,21 @@ COMMENT ON COLUMN peaks.peak_high_bytes IS
 'of HLO text without a schedule: the peak in the worse of two orders, peak_bytes in the better one;
 null of scheduled programs';
 COMMENT ON COLUMN peaks.total_bytes IS 'sum of the allocations';
+COMMENT ON COLUMN peaks.reserved_bytes IS
+'total_bytes - thread_local_bytes: what must fit, and what `memhouse check` judges';
 COMMENT ON COLUMN peaks.capacity_bytes IS
 'what a program may use of the space: of the main memory, and of a TPU''s VMEM; null where it is
 not known; exact, while a message in `oom_reports` may round it';
 COMMENT ON COLUMN peaks.headroom_bytes IS
-'the device''s memory minus what is reserved for the program, total_bytes - thread_local_bytes;
-null for other memory spaces, and where the device is not known';
+'the device''s memory minus reserved_bytes; null for other memory spaces, and where the device is
+not known';
 COMMENT ON COLUMN peaks.argument_bytes IS 'allocations of parameters';
 COMMENT ON COLUMN peaks.output_bytes IS 'allocations that may live out';
 COMMENT ON COLUMN peaks.alias_bytes IS 'allocations that are both';
 COMMENT ON COLUMN peaks.constant_bytes IS 'allocations of constants';
 COMMENT ON COLUMN peaks.thread_local_bytes IS 'thread-local allocations';
 COMMENT ON COLUMN peaks.temp_bytes IS 'the preallocated temp';
-COMMENT ON COLUMN peaks.fragmentation_bytes IS
-'total_bytes - thread_local_bytes - peak_bytes, what packing wastes, see packing_bytes';
+COMMENT ON COLUMN peaks.fragmentation_bytes IS 'reserved_bytes - peak_bytes: what packing wastes';
 COMMENT ON COLUMN peaks.fragmentation IS 'fragmentation_bytes over temp_bytes';
 COMMENT ON COLUMN peaks.padding_bytes IS 'size - logical size of what is live at the peak';
 COMMENT ON COLUMN peaks.schedule_length IS 'instructions in the schedule';
@@ -150,12 +147,19 @@ SELECT
     memory_space,
     space,
     metric,
-    value_bytes
-FROM module_memory
+    value
+FROM (
+    SELECT
+        module_memory.*,
+        CASE WHEN module_memory.memory_space = 0 THEN modules.flops END AS flops
+    FROM module_memory
+    INNER JOIN modules ON modules.module_id = module_memory.module_id
+)
 UNPIVOT INCLUDE NULLS (
-    value_bytes FOR metric IN (
+    value FOR metric IN (
         peak_bytes,
         total_bytes,
+        reserved_bytes,
         argument_bytes,
         output_bytes,
         alias_bytes,
@@ -165,22 +169,27 @@ UNPIVOT INCLUDE NULLS (
         fragmentation_bytes,
         padding_bytes,
         live_bound_bytes,
-        packing_bytes,
         order_bytes,
         order_bound_bytes,
+        flops,
     )
 );
 
 CREATE OR REPLACE VIEW metrics AS
 SELECT
     dumped.*,
-    metrics.* EXCLUDE (module_id, memory_space)
+    metrics.space,
+    metrics.metric,
+    metric_names.unit,
+    metrics.value
 FROM internal.dumped
 INNER JOIN internal.metrics ON metrics.module_id = dumped.module_id
+INNER JOIN internal.metric_names ON metric_names.metric = metrics.metric
 WHERE metrics.memory_space = 0;
 COMMENT ON VIEW metrics IS
 'What each program needs of the main memory, metric by metric.
 
-A row per dump and metric. `peaks` has the same values, a column a metric.
+A row per dump and metric. `peaks` has the same values, a column a metric; flops is the work of one
+execution, see `modules`.
 
 Key: dump_id, metric.';

@@ -80,9 +80,9 @@ levels AS (
         metrics.memory_space,
         metrics.metric,
         CASE
-            WHEN metric_names.is_better_higher THEN MAX(metrics.value_bytes) OVER so_far
-            ELSE MIN(metrics.value_bytes) OVER so_far
-        END AS best_bytes
+            WHEN metric_names.is_better_higher THEN MAX(metrics.value) OVER so_far
+            ELSE MIN(metrics.value) OVER so_far
+        END AS best_value
     FROM internal.history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN modules ON modules.module_id = dumps.module_id
@@ -118,13 +118,12 @@ SELECT
     COALESCE(metrics.space, CASE WHEN compared.platform = 'cpu' THEN 'host' ELSE 'hbm' END)
         AS space,
     metric_names.metric,
-    metrics.value_bytes,
-    previous.value_bytes AS previous_bytes,
-    metrics.value_bytes - previous.value_bytes AS change_bytes,
-    CAST(100 AS DOUBLE) * (metrics.value_bytes - previous.value_bytes)
-    / NULLIF(previous.value_bytes, 0)
-        AS change_pct,
-    levels.best_bytes,
+    metric_names.unit,
+    metrics.value,
+    previous.value AS previous_value,
+    metrics.value - previous.value AS change,
+    (metrics.value - previous.value) / NULLIF(previous.value, 0) AS change_ratio,
+    levels.best_value,
     compared.previous_run_id,
     compared.missed_runs,
     compared.is_last,
@@ -156,7 +155,7 @@ LEFT JOIN levels
         AND levels.memory_space = metrics.memory_space
         AND levels.metric = metric_names.metric
 -- No figure of orders, which are worked out where `ingest --orders` asks for them, is no row.
-WHERE metrics.module_id IS NULL OR metrics.value_bytes IS NOT NULL;
+WHERE metrics.module_id IS NULL OR metrics.value IS NOT NULL;
 
 CREATE OR REPLACE VIEW trends_by_space AS
 SELECT
@@ -240,23 +239,24 @@ SELECT
     memory_space,
     space,
     metric,
+    unit,
+    value,
+    previous_value,
+    change,
+    change_ratio,
+    best_value,
     previous_run_id,
-    previous_bytes,
-    value_bytes AS now_bytes,
-    best_bytes,
     cause,
     oom,
     signature_changed,
     compiler_changed,
     flags_changed,
     dump_id,
-    module_id,
-    change_bytes,
-    change_pct
+    module_id
 FROM internal.trends
 WHERE
     content_changed
-    AND change_bytes > 0.01 * previous_bytes
+    AND change > 0.01 * previous_value
     AND metric IN (
         SELECT metric FROM internal.metric_names WHERE regresses AND NOT is_better_higher
     );
@@ -286,7 +286,6 @@ A row per run, series and metric, of the main memory. For another threshold, fil
 `memhouse check`. More aliased, constant or thread-local bytes are not a regression.
 
 Key: dump_id, metric.';
-COMMENT ON COLUMN regressions.now_bytes IS 'the metric''s value';
 
 CREATE OR REPLACE VIEW internal.scope_trends AS
 WITH sides AS (

@@ -6,7 +6,7 @@ SELECT
     allocations.allocation_index,
     allocations.size_bytes,
     allocations.peak_bytes AS live_bound_bytes,
-    allocations.size_bytes - allocations.peak_bytes AS packing_bytes,
+    allocations.size_bytes - allocations.peak_bytes AS fragmentation_bytes,
     CAST(allocations.size_bytes - allocations.peak_bytes AS DOUBLE)
     / NULLIF(allocations.size_bytes, 0) AS wasted,
     allocations.peak_time,
@@ -45,8 +45,8 @@ packing them leaves gaps. Estimated modules have no packing and no row.
 Key: dump_id, allocation_index.';
 COMMENT ON COLUMN fragmentation_by_space.live_bound_bytes IS
 'the most of it that is live at one time';
-COMMENT ON COLUMN fragmentation_by_space.packing_bytes IS 'size_bytes - live_bound_bytes';
-COMMENT ON COLUMN fragmentation_by_space.wasted IS 'packing_bytes over size_bytes';
+COMMENT ON COLUMN fragmentation_by_space.fragmentation_bytes IS 'size_bytes - live_bound_bytes';
+COMMENT ON COLUMN fragmentation_by_space.wasted IS 'fragmentation_bytes over size_bytes';
 COMMENT ON COLUMN fragmentation_by_space.peak_time IS 'the first time at which it is fullest';
 COMMENT ON COLUMN fragmentation_by_space.instruction IS 'the instruction at peak_time';
 COMMENT ON COLUMN fragmentation_by_space.values_in_it IS 'how many values it holds over time';
@@ -62,8 +62,8 @@ A row per temp allocation. Other memory spaces are in `fragmentation_by_space`.
 
 Key: dump_id, allocation_index.';
 COMMENT ON COLUMN fragmentation.live_bound_bytes IS 'the most of it that is live at one time';
-COMMENT ON COLUMN fragmentation.packing_bytes IS 'size_bytes - live_bound_bytes';
-COMMENT ON COLUMN fragmentation.wasted IS 'packing_bytes over size_bytes';
+COMMENT ON COLUMN fragmentation.fragmentation_bytes IS 'size_bytes - live_bound_bytes';
+COMMENT ON COLUMN fragmentation.wasted IS 'fragmentation_bytes over size_bytes';
 COMMENT ON COLUMN fragmentation.peak_time IS 'the first time at which it is fullest';
 COMMENT ON COLUMN fragmentation.instruction IS 'the instruction at peak_time';
 COMMENT ON COLUMN fragmentation.values_in_it IS 'how many values it holds over time';

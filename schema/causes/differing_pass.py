@@ -9,7 +9,7 @@ PIPELINE_START = "pipeline-start"
 
 
 class PassStep(NamedTuple):
-    """A text between two passes: a row of `passes`."""
+    """A text between two passes: a row of `compiler_passes`."""
 
     step: int
     pipeline: str | None

@@ -241,7 +241,7 @@ def _traits(rows: Rows, modules: Sequence[int]) -> dict[int, dict[str, dict[str,
 def _passes(rows: Rows, modules: Sequence[int]) -> dict[int, list[PassStep]]:
     found: dict[int, list[PassStep]] = {}
     if modules:
-        query = """SELECT module_id, step, pipeline, compiler_pass, digest FROM passes
+        query = """SELECT module_id, step, pipeline, compiler_pass, digest FROM compiler_passes
             WHERE module_id IN (SELECT UNNEST($1)) ORDER BY module_id, step"""
         for row in rows(query, [list(modules)]).to_pylist():
             found.setdefault(row.pop("module_id"), []).append(PassStep(**row))

@@ -66,10 +66,10 @@ def test_what_is_told_became_true(history):
     (donated,) = json.loads(advise(history, "--run", FORGOTTEN, "-f", "json").stdout)
     told = peak(history, FORGOTTEN) - donated["saving_bytes"]
     assert told == pytest.approx(peak(history, REMEMBERED), rel=donated["tolerance"])
-    reserved = [peak(history, run, "total_bytes") for run in (FORGOTTEN, REMEMBERED)]
+    reserved = [peak(history, run, "reserved_bytes") for run in (FORGOTTEN, REMEMBERED)]
     saved = reserved[0] - reserved[1]
     assert donated["reserved_low_bytes"] <= saved <= donated["reserved_high_bytes"]
-    assert donated["told_of"] == "total_bytes"
+    assert donated["told_of"] == "reserved_bytes"
     first, *_ = json.loads(advise(history, "--run", UNCHECKPOINTED, "-f", "json").stdout)
     assert first["write"].startswith("jax.lax.scan(jax.checkpoint(body), ...)")
     saved = peak(history, UNCHECKPOINTED) - peak(history, CHECKPOINTED)

@@ -110,7 +110,7 @@ def test_a_file_has_the_rows_of_its_view(small, tmp_path):
                 failures.append((view, ending))
     assert failures == []
     # The samples have no texts between the compiler's passes, and no hosts.
-    assert without_rows == {"differing_hosts", "pass_steps"}
+    assert without_rows == {"differing_hosts", "compiler_pass_steps"}
 
 
 def test_types_survive_where_the_format_has_them(history, tmp_path):
@@ -119,8 +119,8 @@ def test_types_survive_where_the_format_has_them(history, tmp_path):
     of_parquet = pq.read_schema(tmp_path / "t.parquet")
     of_arrow = pa.ipc.open_file(tmp_path / "t.arrow").schema
     for schema in (of_parquet, of_arrow):
-        assert schema.field("value_bytes").type == pa.int64()
-        assert schema.field("change_pct").type == pa.float64()
+        assert schema.field("value").type == pa.int64()
+        assert schema.field("change_ratio").type == pa.float64()
         assert schema.field("content_changed").type == pa.bool_()
         assert pa.types.is_timestamp(schema.field("run_at").type)
 
@@ -163,11 +163,11 @@ def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
     long = export(history, "trends", tmp_path / "long.parquet")
     wide = export(history, "trends", tmp_path / "wide.parquet", "--wide")
     endings = {
-        "": "value_bytes",
-        "_previous": "previous_bytes",
-        "_change": "change_bytes",
-        "_change_pct": "change_pct",
-        "_best": "best_bytes",
+        "": "value",
+        "_previous": "previous_value",
+        "_change": "change",
+        "_change_ratio": "change_ratio",
+        "_best": "best_value",
     }
     keys = ["run_id", "series_id"]
     by_key = {(*(row[key] for key in keys), row["metric"]): row for row in long}
@@ -177,8 +177,9 @@ def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
             expected = by_key[(*(row[key] for key in keys), metric)]
             for ending, column in endings.items():
                 assert row[f"{metric}{ending}"] == expected[column]
-    both = [name for name in long[0] if name != "metric" and name not in endings.values()]
-    of_metrics = [f"{metric}{ending}" for metric in METRICS for ending in endings]
+    left_out = {"metric", "unit", *endings.values()}
+    both = [name for name in long[0] if name not in left_out]
+    of_metrics = [f"{metric}{ending}" for metric in (*METRICS, "flops") for ending in endings]
     assert list(wide[0]) == [*both, *of_metrics]
     where = "peak_bytes > 2 * peak_bytes_previous"
     found = export(history, "trends", tmp_path / "wide.json", "--wide", "--where", where)

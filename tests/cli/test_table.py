@@ -72,8 +72,8 @@ def test_a_value_reads_as_its_column_says():
         ("change_bytes", 1536, "+1.50 KiB"),
         ("change_bytes", -1536, "-1.50 KiB"),
         ("change_bytes", 0, "0 B"),
-        ("change_pct", 12.345, "+12.3"),
-        ("change_pct", -0.01, "-0.0"),
+        ("change_ratio", 0.12345, "+12.3 %"),
+        ("change_ratio", -0.0001, "-0.0 %"),
         ("share", 0.2085, "20.8%"),
         ("wasted", 1.0, "100.0%"),
         ("mean", 1234.56789, "1234.57"),
@@ -126,7 +126,7 @@ def test_numbers_are_whole(filled):
 
 def test_what_has_no_room_is_said(filled):
     _, said = on_terminal("peaks", "--db", filled)
-    names = ("padding_bytes", "peak_instruction", "memory_space", "packing_bytes")
+    names = ("padding_bytes", "peak_instruction", "memory_space", "fragmentation_bytes")
     for left_out in (*names, "--format csv"):
         assert left_out in " ".join(plain(said).split())
     _, said = on_terminal("peaks", "--db", filled, columns=200)

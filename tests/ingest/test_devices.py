@@ -79,7 +79,7 @@ def test_headroom_is_what_the_reserved_memory_leaves(filled):
     found = rows(
         filled,
         "SELECT workload, memory_space, oom, headroom_bytes, "
-        "device_memory_bytes - (total_bytes - thread_local_bytes) "
+        "device_memory_bytes - reserved_bytes "
         "FROM peaks_by_space AS peaks INNER JOIN dumps USING (dump_id, workload, oom) "
         "WHERE peaks.run_id = 'tpu' ORDER BY ALL",
     )

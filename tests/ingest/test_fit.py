@@ -283,8 +283,8 @@ def test_a_program_from_the_question_to_the_answer(program, monkeypatch):
     _, replicated, looping, *_ = found.sentences()
     assert "whose turns are not known: train.py:" in looping
     assert "+100 % work above the program's own: it is replicated over its 2 devices" in replicated
-    works = {row["how"]: row["extra_work_pct"] for row in found.rows.arrow().to_pylist()}
-    assert works == {"loops": None, "replicated": 100.0, "shared": 0.0}
+    works = {row["how"]: row["extra_work_ratio"] for row in found.rows.arrow().to_pylist()}
+    assert works == {"loops": None, "replicated": 1.0, "shared": 0.0}
 
 
 @pytest.mark.slow

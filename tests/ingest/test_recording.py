@@ -215,7 +215,7 @@ def test_a_program_becomes_a_run(jitted, warehouse, db):
     other = warehouse.record(jitted, ARGUMENTS[0][:2], X, labels={"branch": "main"})
     assert other.run_id.startswith("jit_step@")
     (trend,) = warehouse.trends().arrow().to_pylist()[1:]
-    assert trend["value_bytes"] < trend["previous_bytes"]
+    assert trend["value"] < trend["previous_value"]
     warehouse.close()
     assert rows(db, "SELECT DISTINCT source FROM runs") == [("memhouse.record",)]
 

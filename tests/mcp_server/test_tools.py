@@ -31,7 +31,7 @@ def test_every_tool_only_reads_and_takes_no_path(asked):
     # An agent's client sends all of it to the model with every question.
     assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools.values()) < 16_000
     named = tools["trends"].input_schema["properties"]["metric"]["enum"]
-    assert [*(f"{name}_bytes" for name in named[:-1]), named[-1]] == [*METRICS, "work"]
+    assert [*(f"{name}_bytes" for name in named[:-1]), named[-1]] == [*METRICS, "flops"]
 
 
 def test_an_estimate_is_marked(filled):

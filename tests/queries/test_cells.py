@@ -27,15 +27,15 @@ def test_a_sparkline_has_a_bar_a_value(values, shown):
 @pytest.mark.parametrize(
     ("change", "shown"),
     [
-        (7.53, "+7.5"),
-        (1000.0, "+1000.0"),
-        (1100.0, f"{TIMES}12"),
-        (-1100.0, "-1100.0"),
-        (1234567.0, f"{TIMES}12,347"),
+        (0.0753, "+7.5 %"),
+        (10.0, "+1000.0 %"),
+        (11.0, f"{TIMES}12"),
+        (-11.0, "-1100.0 %"),
+        (12345.67, f"{TIMES}12,347"),
     ],
 )
 def test_a_change_of_over_a_thousand_percent_is_a_multiple(change, shown):
-    assert human("change_pct", change) == shown
+    assert human("change_ratio", change) == shown
 
 
 @pytest.mark.parametrize(

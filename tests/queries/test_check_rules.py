@@ -18,11 +18,12 @@ HELD = {"series_id": 1, "place": 5, "least_run_id": "n0"}
 
 
 def row(start, value, **figures):
-    """A row of a query: figures are MiB, and all of a peak is in `value_bytes`."""
+    """A row of a query: figures are MiB, and all of a peak is in `value`."""
     given = {"value": value, "peak": value, "argument": 0, "alias": 0} | figures
     names = ("reserved", "padding", "scoped", "device_memory", "least")
     found = dict.fromkeys(f"{name}_bytes" for name in names)
-    return start | found | {f"{k}_bytes": v if v is None else v * MIB for k, v in given.items()}
+    sizes = {f"{k}_bytes": v if v is None else v * MIB for k, v in given.items()}
+    return start | found | sizes | {"value": sizes["value_bytes"]}
 
 
 def judged(now, held, toml="", *, metric="peak_bytes", accepted=(), creep=True, base=None):
@@ -171,7 +172,7 @@ def test_a_size_and_a_part_of_the_device():
     limit = 'max_bytes = "90% of device"'
     # A program has to fit with all that it reserves.
     reserved = row(NOW, 1000, device_memory=1200, reserved=1100)
-    assert broken(reserved, None, limit) == [("total_bytes", "fail", 1100)]
+    assert broken(reserved, None, limit) == [("reserved_bytes", "fail", 1100)]
     assert broken(reserved, None, limit, metric="temp_bytes") == []
     # Nothing can be accepted where the device's memory is not known.
     assert broken(row(NOW, 1000), None, limit) == [(None, "fail", None)]
@@ -253,7 +254,7 @@ def test_the_reason_that_waives_a_rule_is_told():
 def test_the_night_that_lost_its_donation_is_told_until_it_is_accepted(own):
     night, name = "2026-10-08", "llama-v5e/jit_train_step"
     _, found = check(own, night)
-    assert {breach.metric for breach in found[name].breaches} == {"total_bytes", "alias_bytes"}
+    assert {breach.metric for breach in found[name].breaches} == {"reserved_bytes", "alias_bytes"}
     assert any("131.90 MiB" in breach.text for breach in found[name].breaches)
     outcome, found = check(own, night, metric="alias")
     assert (outcome, found[name].outcome, found[name].change_bytes) == ("fail", "fail", -138307584)
@@ -285,7 +286,7 @@ def test_what_is_reserved_is_judged_else_the_peak(db):
     unknown = {"origin": "estimated"}
     for night, (peak, total) in enumerate(((1000, 2000), (1300, 2000), (1300, 2400))):
         programs = {
-            "a/jit_step": {"peak_bytes": peak, "total_bytes": total},
+            "a/jit_step": {"peak_bytes": peak, "reserved_bytes": total},
             "b/jit_step": {"peak_bytes": peak, **unknown},
             "c/jit_step": {"peak_bytes": peak + 1, **(unknown if night else {})},
         }
@@ -301,8 +302,8 @@ def test_what_is_reserved_is_judged_else_the_peak(db):
     assert first["c/jit_step (estimated)"].is_lost
     assert "peak" not in first["a/jit_step"].said
     assert check(db, "n1", toml='figure = "peak"')[1]["a/jit_step"].outcome == "fail"
-    _, then = check(db, "n2", metric="total", toml='figure = "peak"')
-    assert then["a/jit_step"].acceptable() == {"total_bytes": 2400 * MIB}
+    _, then = check(db, "n2", metric="reserved", toml='figure = "peak"')
+    assert then["a/jit_step"].acceptable() == {"reserved_bytes": 2400 * MIB}
     assert then["b/jit_step (estimated)"].outcome == "not judged"
     with pytest.raises(UsageError, match="figure"):
         check(db, "n1", toml='figure = "paek"')

@@ -365,7 +365,7 @@ def test_one_program_by_two_compilers_needs_the_same(filled):
     assert changes_of(listed(module))[0] == 0
     metrics = module.metrics.table.to_pylist()
     assert [row["metric"] for row in metrics if row["memory_space"] == 0] == [
-        *("fragmentation_bytes", "packing_bytes", "temp_bytes", "total_bytes"),
+        *("fragmentation_bytes", "reserved_bytes", "temp_bytes", "total_bytes"),
     ]
 
 
@@ -396,8 +396,8 @@ def test_the_command_tells_figures_buffers_and_causes_in_each_format(history, di
     done = run_memhouse(*args, "--workload", "llama-v5e")
     assert (done.returncode, done.stderr) == (0, "")
     cells = [line.split() for line in done.stdout.splitlines()]
-    assert ["alias", "131.90", "MiB", "0", "B", "-131.90", "MiB", "-100.0"] in cells
-    assert ["peak", "569.65", "MiB", "674.96", "MiB", "+105.31", "MiB", "+18.5"] in cells
+    assert ["alias", "131.90", "MiB", "0", "B", "-131.90", "MiB", "-100.0", "%"] in cells
+    assert ["peak", "569.65", "MiB", "674.96", "MiB", "+105.31", "MiB", "+18.5", "%"] in cells
     found = list(csv.DictReader(run_memhouse(*args, "-f", "csv").stdout.splitlines()))
     expected = diffs(night(7), night(8)).rows.table.to_pylist()
     assert len(found) == len(expected) > 100

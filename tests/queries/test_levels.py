@@ -97,7 +97,7 @@ def test_a_growth_that_was_taken_back():
 def crept(found, accepted=0):
     """The lowest level, the steps and the growth in percent."""
     told = creep(found, accepted)
-    return told and (told.lowest, told.steps, round(told.growth_pct, 2))
+    return told and (told.lowest, told.steps, round(100 * told.growth_ratio, 2))
 
 
 def test_a_creep_is_told_from_the_lowest_on():

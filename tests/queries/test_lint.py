@@ -44,10 +44,10 @@ MIXED = [
     "SELECT run_at, peak_bytes FROM peaks WHERE workload = 'a' ORDER BY run_at",
     "SELECT workload, MAX(peak_bytes) FROM peaks GROUP BY workload",
     "SELECT peak_bytes - LAG(peak_bytes) OVER (PARTITION BY workload ORDER BY run_at) FROM peaks",
-    "SELECT AVG(value_bytes) FROM trends WHERE run_at > TIMESTAMP '2026-10-01'",
+    "SELECT AVG(value) FROM trends WHERE run_at > TIMESTAMP '2026-10-01'",
 ]
 OF_ONE_BRANCH = [
-    "SELECT branch, MAX(value_bytes) FROM trends GROUP BY branch",
+    "SELECT branch, MAX(value) FROM trends GROUP BY branch",
     "SELECT MAX(peak_bytes) FROM peaks WHERE branch = 'main'",
     """SELECT MAX(peak_bytes) FROM peaks
     WHERE run_id IN (SELECT run_id FROM run_labels WHERE key = 'branch' AND value = 'main')""",

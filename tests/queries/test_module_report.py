@@ -96,7 +96,7 @@ def test_the_headline_has_the_figures_of_peaks(store, report):
         [found.dump_id],
     ).to_pylist()
     told = facts(report(LLAMA))
-    parts = ("argument", "output", "temp", "constant", "packing", "padding")
+    parts = ("argument", "output", "temp", "constant", "fragmentation", "padding")
     for name in ("peak", "headroom", *parts):
         assert told[name].value_bytes == row[f"{name}_bytes"]
     assert told["headroom"].tone == "good"
@@ -184,7 +184,7 @@ def test_a_module_that_was_read_has_a_report(tmp_path):
 def test_packing_adds_up_and_padding_at_the_peak_comes_first(report):
     chart = section(report(LLAMA), "Fragmentation").parts[0]
     (row,) = [r for r in chart.tables[0].rows.table.to_pylist() if r["memory_space"] == 0]
-    assert row["live_bound_bytes"] + row["packing_bytes"] == row["size_bytes"]
+    assert row["live_bound_bytes"] + row["fragmentation_bytes"] == row["size_bytes"]
     bars = chart.model.select_one({"name": "packing_bars"}).data_source.data
     assert bars["size"].tolist() == [row["size_bytes"]]
     assert bars["bound"].tolist() == [row["live_bound_bytes"]]
@@ -252,7 +252,7 @@ def test_a_report_is_the_same_page_again_also_after_bokeh_saved_its_charts(repor
 def test_the_buffers_of_every_module_add_up_to_its_peak(store):
     spaces = store.rows(
         """SELECT module_memory.module_id, module_memory.memory_space, module_memory.peak_bytes,
-            module_memory.total_bytes - module_memory.thread_local_bytes AS allocated_bytes,
+            module_memory.reserved_bytes,
             COUNT(buffer_extents.module_id) AS buffers
         FROM module_memory
         LEFT JOIN internal.buffer_extents USING (module_id, memory_space)
@@ -264,9 +264,9 @@ def test_the_buffers_of_every_module_add_up_to_its_peak(store):
         assert len(found) == space["buffers"]
         if space["peak_bytes"] is not None:
             assert (pc.sum(found["peak_counted_bytes"]).as_py() or 0) == space["peak_bytes"]
-        if space["allocated_bytes"] is not None:
+        if space["reserved_bytes"] is not None:
             for row in found.select(["address", "size_bytes"]).to_pylist():
-                assert 0 <= row["address"] <= space["allocated_bytes"] - row["size_bytes"]
+                assert 0 <= row["address"] <= space["reserved_bytes"] - row["size_bytes"]
 
 
 def at(times, steps, values):

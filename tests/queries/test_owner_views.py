@@ -26,14 +26,15 @@ LAWS = {
     "waste is what the fullest moment leaves": """
         SELECT * FROM internal.fragmentation AS fragmentation
         WHERE live_bound_bytes NOT BETWEEN 0 AND size_bytes
-            OR packing_bytes <> size_bytes - live_bound_bytes
-            OR ABS(wasted - packing_bytes / size_bytes) > 1e-6""",
+            OR fragmentation_bytes <> size_bytes - live_bound_bytes
+            OR ABS(wasted - fragmentation_bytes / size_bytes) > 1e-6""",
     "waste of a space's only temp is the module's fragmentation": """
         SELECT module_id, memory_space
         FROM internal.fragmentation AS fragmentation
         INNER JOIN module_memory USING (module_id, memory_space)
-        GROUP BY module_id, memory_space, fragmentation_bytes
-        HAVING COUNT(*) = 1 AND SUM(fragmentation.packing_bytes) <> fragmentation_bytes""",
+        GROUP BY module_id, memory_space, module_memory.fragmentation_bytes
+        HAVING COUNT(*) = 1
+            AND SUM(fragmentation.fragmentation_bytes) <> module_memory.fragmentation_bytes""",
     "every value that is padded is there": """
         (
             SELECT module_id, value_id, size_bytes - logical_bytes FROM "values"
@@ -64,7 +65,7 @@ LAWS = {
             WHERE instructions.module_id = missed.module_id AND instruction = output_instruction
                 AND allocation_index = output_allocation_index AND end_time = schedule_length)""",
     "a metric is a column of module_memory": " UNION ALL ".join(
-        f"""(SELECT module_id, memory_space, value_bytes FROM internal.metrics
+        f"""(SELECT module_id, memory_space, value FROM internal.metrics
             WHERE metric = '{metric}'
             EXCEPT ALL SELECT module_id, memory_space, {metric} FROM module_memory)"""
         for metric in METRICS

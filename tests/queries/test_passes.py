@@ -49,7 +49,7 @@ def test_the_steps_and_buffers_of_a_program(both):
     assert [(row["size_bytes"], row["made_by"]) for row in buffers] == [
         (size * 2**10, "the program itself") for size in (128, 128, 64, 64)
     ]
-    assert {row["instruction"]: row["passes"] for row in buffers}["ynn_fusion"] == (
+    assert {row["instruction"]: row["compiler_passes"] for row in buffers}["ynn_fusion"] == (
         "fused: dot-library-rewriter (16)"
     )
     assert all(row["is_certain"] and row["source"].startswith("train.py:") for row in buffers)
@@ -63,7 +63,7 @@ def test_a_cause_names_the_first_pass_that_differs(both):
 
 
 def test_the_examples_answer(both):
-    for name in ("passes", "buffer_passes", "pass_steps"):
+    for name in ("compiler_passes", "compiler_pass_events", "compiler_pass_steps"):
         for example in examples()[name]:
             assert rows(both, example.sql), example.title
 
@@ -73,7 +73,7 @@ def test_texts_are_read_once_and_a_damaged_one_is_passed_over(folder, db, tmp_pa
     (first,) = fill(db, base)
     (again,) = fill(db, base)
     assert (first.new_modules, again.new_modules, again.unchanged) == (1, 0, 1)
-    ((texts,),) = rows(db, "SELECT COUNT(*) FROM passes")
+    ((texts,),) = rows(db, "SELECT COUNT(*) FROM compiler_passes")
     for file in sorted((base / "step").glob("*.00[01]?.*.txt"))[1:]:
         file.write_text("HloModule cut\n\nENTRY %main {\n  %a = f32[")
     (damaged,) = fill(db, base, run_id="damaged")
@@ -82,7 +82,9 @@ def test_texts_are_read_once_and_a_damaged_one_is_passed_over(folder, db, tmp_pa
     assert re.fullmatch(r"(\d+) of \d+ texts between .* passed over: .+ and \d+ more", told)
     assert rows(db, "SELECT COUNT(*) FROM causes") == [(0,)]
     ((less,),) = rows(
-        db, "SELECT COUNT(*) FROM passes JOIN dumps USING (module_id) WHERE run_id = 'damaged'"
+        db,
+        """SELECT COUNT(*) FROM compiler_passes
+        JOIN dumps USING (module_id) WHERE run_id = 'damaged'""",
     )
     assert 1 < less < texts
 

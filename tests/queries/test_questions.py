@@ -75,15 +75,15 @@ COLUMNS = {
     "peaks": """
         workload module space peak_bytes:long peak_high_bytes:long total_bytes:long
         headroom_bytes:long run padding_bytes:long peak_instruction memory_space:int is_entry:bool
-        packing_bytes:long origin""",
+        fragmentation_bytes:long origin""",
     "fragmentation": """
-        workload module space:int packing_bytes:long share:double size_bytes:long run fullest_at
-        live_bound_bytes:long""",
+        workload module space:int fragmentation_bytes:long share:double size_bytes:long run
+        fullest_at live_bound_bytes:long""",
     "passes": """
         step:long pipeline compiler_pass estimated_peak_bytes:long change_bytes:long
         change_instructions:long what""",
     "passes, buffers": """
-        size_bytes:long instruction source made_by passes is_certain:bool shape op_name""",
+        size_bytes:long instruction source made_by compiler_passes is_certain:bool shape op_name""",
     "kernels": """
         workload kernel count:long space scoped_bytes:long at_least:bool limit_bytes:long
         headroom_bytes:long source share:double block_bytes:long scratch_bytes:long smem_bytes:long
@@ -114,17 +114,17 @@ COLUMNS = {
     "trends": """
         run_id run_at:time run_number:int branch suite workload module_name platform
         occurrence:int is_entry:bool series_id:long series_number:int is_new:bool memory_space:int
-        space metric value_bytes:long previous_bytes:long change_bytes:long change_pct:double
-        best_bytes:long previous_run_id missed_runs:int is_last:bool runs_since:int cause status
+        space metric unit value:long previous_value:long change:long change_ratio:double
+        best_value:long previous_run_id missed_runs:int is_last:bool runs_since:int cause status
         oom:bool
         content_changed:bool signature_changed:bool compiler_changed:bool flags_changed:bool
         dump_id:long module_id:long program_id:long origin grade:int""",
     "trends, steps": """
-        run workload change_bytes:long change_pct:double now_bytes:long cause module
+        run workload change:long change_ratio:double value:long unit cause module
         previous_run origin""",
     "since": """
-        since_run last_run runs:long value_bytes:long change_bytes:long change_pct:double
-        before_run cause origin""",
+        since_run last_run runs:long value:long change:long change_ratio:double
+        before_run unit cause origin""",
     "diff": """
         module memory_space:int change_bytes:long what a_bytes:long b_bytes:long shape source
         op_name scope operation pass role category residuals:long layers:int value a_value
@@ -136,7 +136,7 @@ COLUMNS = {
     "diff, metrics": "memory_space:int metric a_bytes:long b_bytes:long change_bytes:long",
     "check": """
         module status verdict before_bytes:long now_bytes:long change_bytes:long
-        change_pct:double held_against lowest_bytes:long lowest_run cause why accepted
+        change_ratio:double held_against lowest_bytes:long lowest_run cause why accepted
         dump_id:long is_entry:bool origin metric""",
     "oom": """
         oom_id:long run_id dump_id:long path line:int times:int kind space_name module_name

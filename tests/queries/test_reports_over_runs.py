@@ -96,7 +96,7 @@ def test_every_run_has_the_figure_of_trends(history, found):
         assert shown == dict(
             rows(
                 history,
-                f"""SELECT run_id, value_bytes FROM trends_by_space AS trends
+                f"""SELECT run_id, value FROM trends_by_space AS trends
                 WHERE metric = 'peak_bytes' AND memory_space = 0 AND workload = '{workload}'""",
             )
         )
@@ -111,7 +111,7 @@ def test_every_run_has_the_figure_of_trends(history, found):
 
 
 def test_growths_are_those_of_the_view_and_the_newest_comes_first(history, report):
-    query = """SELECT run_id, workload || '/' || module_name, change_bytes, cause
+    query = """SELECT run_id, workload || '/' || module_name, change, cause
     FROM regressions WHERE metric = 'peak_bytes'"""
     (table,) = tables(report).values()
     shown = table.rows.arrow().select(["run", "series", "change_bytes", "why"]).to_pylist()

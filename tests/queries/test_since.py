@@ -9,7 +9,7 @@ from ..support.command import run_memhouse
 from ..support.history import NIGHTS, SERIES
 from ..support.warehouse import reading, rows, writing
 
-COLUMNS = ("since_run", "last_run", "runs", "value_bytes", "change_bytes", "before_run")
+COLUMNS = ("since_run", "last_run", "runs", "value", "change", "before_run")
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_a_tolerance_widens_the_levels_and_any_figure_can_be_asked_for(nightly):
         assert found["runs"].to_pylist() == [10]
     assert facts(nightly.since("llama-v5e", memory_space=1).answer[0], "111.16 MiB")
     alias = nightly.since("llama-v5e", metric="alias")
-    assert alias.rows.table["change_bytes"].to_pylist()[-1] == 138307584
+    assert alias.rows.table["change"].to_pylist()[-1] == 138307584
     # Of donated bytes more is better: nothing crept or came back.
     assert [facts(sentence, "132 MiB") for sentence in alias.answer] == [False, False, True]
     nothing = nightly.since("llama-v5e", memory_space=9)
@@ -168,9 +168,9 @@ def test_a_run_without_the_memory_space_is_passed_over(own):
         | {
             "since_run": "2026-10-10",
             "before_run": "2026-10-08",
-            "value_bytes": value,
-            "change_bytes": value - before,
-            "change_pct": 100 * (value - before) / before,
+            "value": value,
+            "change": value - before,
+            "change_ratio": (value - before) / before,
             "cause": f"{cause} (bytes of the peak in memory space 0)",
         }
         == row

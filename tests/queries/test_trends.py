@@ -116,17 +116,16 @@ def test_a_step_has_the_size_that_the_dumps_say(trends):
         for night in ("2026-10-08", "2026-10-09")
     )
     alias = [
-        (row["alias_bytes"]["previous_bytes"], row["alias_bytes"]["value_bytes"])
-        for row in (off, on)
+        (row["alias_bytes"]["previous_value"], row["alias_bytes"]["value"]) for row in (off, on)
     ]
     assert alias == [(138307584, 0), (0, 138307584)]
-    assert off["peak_bytes"]["change_bytes"] == -on["peak_bytes"]["change_bytes"] == 110428160
-    assert off["argument_bytes"]["change_bytes"] == 0
-    assert off["alias_bytes"]["change_pct"] == -100
-    assert on["alias_bytes"]["change_pct"] is None
+    assert off["peak_bytes"]["change"] == -on["peak_bytes"]["change"] == 110428160
+    assert off["argument_bytes"]["change"] == 0
+    assert off["alias_bytes"]["change_ratio"] == -1
+    assert on["alias_bytes"]["change_ratio"] is None
 
 
-# --- previous, change, change_pct, best ---------------------------------------------------
+# --- previous, change, change_ratio, best ---------------------------------------------------
 
 
 def test_a_row_is_compared_with_the_one_before_and_with_the_best_so_far(trends):
@@ -136,8 +135,8 @@ def test_a_row_is_compared_with_the_one_before_and_with_the_best_so_far(trends):
     for row in trends:
         key = (row["workload"], row["memory_space"], row["metric"])
         better = max if row["metric"] == "alias_bytes" else min
-        best[key] = better(row["value_bytes"], best.get(key, row["value_bytes"]))
-        assert row["best_bytes"] == best[key]
+        best[key] = better(row["value"], best.get(key, row["value"]))
+        assert row["best_value"] == best[key]
         before = previous.get(key)
         previous[key] = row
         if before is None:
@@ -150,11 +149,11 @@ def test_a_row_is_compared_with_the_one_before_and_with_the_best_so_far(trends):
         gap = (row["workload"], row["run_id"]) == ("llama-cpu", "2026-10-08")
         assert (row["previous_run_id"], row["missed_runs"]) == (before["run_id"], int(gap))
         assert row["content_changed"] == (row["module_id"] != before["module_id"])
-        change = row["value_bytes"] - before["value_bytes"]
-        assert (row["previous_bytes"], row["change_bytes"]) == (before["value_bytes"], change)
+        change = row["value"] - before["value"]
+        assert (row["previous_value"], row["change"]) == (before["value"], change)
         assert row["content_changed"] or change == 0
-        percent = before["value_bytes"] and 100 * change / before["value_bytes"]
-        assert row["change_pct"] == (pytest.approx(percent) if before["value_bytes"] else None)
+        ratio = before["value"] and change / before["value"]
+        assert row["change_ratio"] == (pytest.approx(ratio) if before["value"] else None)
     assert len(trends) > 400
 
 
@@ -205,12 +204,12 @@ def test_a_failed_dump_has_a_row_without_figures_and_ends_nothing(tmp_path, db, 
     found = in_order(db)
     for metric in METRICS:
         row = of_night(found, "decode-v5e", "2026-10-07", metric)
-        columns = ("module_id", "previous_run_id", "value_bytes", "change_bytes", "content_changed")
+        columns = ("module_id", "previous_run_id", "value", "change", "content_changed")
         assert (row["status"], *(row[name] for name in columns)) == ("failed", *[None] * 5)
         assert (row["is_last"], row["runs_since"]) == (False, None)
     row = of_night(found, "decode-v5e", "2026-10-08")
     assert (row["previous_run_id"], row["missed_runs"]) == ("2026-10-06", 1)
-    assert (row["content_changed"], row["change_bytes"]) == (True, 32 << 20)
+    assert (row["content_changed"], row["change"]) == (True, 32 << 20)
     assert (row["is_last"], row["runs_since"]) == (True, 0)
 
 
@@ -223,8 +222,8 @@ def test_a_night_without_a_peak_is_compared_with_none(tmp_path, db, nights):
         fill(db, tmp_path / night)
     found = rows(
         db,
-        """SELECT run_id[-2:], status, previous_run_id, value_bytes > 0, change_bytes,
-            best_bytes > 0, content_changed, signature_changed
+        """SELECT run_id[-2:], status, previous_run_id, value > 0, change,
+            best_value > 0, content_changed, signature_changed
         FROM trends WHERE metric = 'total_bytes' ORDER BY run_at""",
     )
     assert found == [
@@ -239,14 +238,15 @@ def test_a_night_without_a_peak_is_compared_with_none(tmp_path, db, nights):
 
 
 def test_regressions_are_exactly_the_steps_over_one_percent(history, trends):
-    columns = ("run_id", "workload", "metric", "previous_bytes", "change_bytes")
+    columns = ("run_id", "workload", "metric", "previous_value", "change")
+    harmless = ("total_bytes", "alias_bytes", "constant_bytes", "thread_local_bytes")
     steps = {
         tuple(row[column] for column in columns)
         for row in trends
-        if row["metric"] not in ("alias_bytes", "constant_bytes", "thread_local_bytes")
+        if row["metric"] not in harmless
         and row["memory_space"] == 0
         and row["previous_run_id"]
-        and row["change_bytes"] > row["previous_bytes"] / 100
+        and row["change"] > row["previous_value"] / 100
     }
     found = rows(history, f"SELECT {', '.join(columns)} FROM regressions")
     assert len(found) == len(steps) > 20
@@ -262,11 +262,11 @@ def test_a_series_has_a_row_and_its_steps_are_the_nights_of_change(nightly):
     found = nightly.trends()
     series = {row["workload"]: row for row in found.series.table.to_pylist()}
     assert sorted(series) == list(SERIES)
-    now = found.series.table["now_bytes"].to_pylist()
+    now = found.series.table["value"].to_pylist()
     assert now == sorted(now, reverse=True)
     llama = series["llama-v5e"]
-    assert (round(llama["now_bytes"] / 2**30, 2), llama["since"]) == (2.44, "2026-10-10")
-    assert round(llama["best_bytes"] / 2**20, 2) == 306.98
+    assert (round(llama["value"] / 2**30, 2), llama["since"]) == (2.44, "2026-10-10")
+    assert round(llama["best_value"] / 2**20, 2) == 306.98
     assert [value is None for value in series["llama-cpu"]["trend"]].index(True) == 6
     steps = [step[:2] for step in steps_of(found) if step[2] != "gone"]
     assert sorted(steps) == sorted(
@@ -289,13 +289,13 @@ def test_a_series_has_a_row_and_its_steps_are_the_nights_of_change(nightly):
 
 
 def test_work_is_a_figure_with_steps_of_its_own(nightly):
-    """Those of the view `work_trends`, in FLOPs: recomputing is a step in work and in memory."""
-    found = nightly.trends(metric="work")
-    view = nightly.sql("SELECT * FROM work_trends").arrow().to_pylist()
-    names = ("run_id", "workload", "change_pct")
-    told = {(*map(row.get, names), row["value_flops"]) for row in found.rows.table.to_pylist()}
-    assert told == {(*map(row.get, names), row["flops"]) for row in view}
-    least = {row["workload"]: row["best_flops"] for row in found.series.table.to_pylist()}
+    """In FLOPs, those of `modules`: recomputing is a step in work and in memory."""
+    found = nightly.trends(metric="flops")
+    query = "SELECT run_id, workload, flops FROM dumps JOIN modules USING (module_id)"
+    view = nightly.sql(query).arrow().to_pylist()
+    told = {(row["run_id"], row["workload"], row["value"]) for row in found.rows.table.to_pylist()}
+    assert told == {tuple(row.values()) for row in view}
+    least = {row["workload"]: row["best_value"] for row in found.series.table.to_pylist()}
     assert least == {name: min(r["flops"] for r in view if r["workload"] == name) for name in least}
     (step,) = (s for s in found.steps_in_words() if s.startswith("2026-10-08: llama-cpu"))
     assert "grew by 1.81194 GFLOP (+24.7 %) to 9.16036 GFLOP: rematerialised now" in step
@@ -326,7 +326,7 @@ def test_runs_of_one_date_change_and_bring_modules_as_they_were_ingested(tmp_pat
     ingest_some(db, tmp_path, nights, runs)
     (row,) = [row for row in hbm(in_order(db), "decode") if row["content_changed"]]
     assert (row["run_id"], row["previous_run_id"]) == (names[2], names[1])
-    assert row["change_bytes"] == -32 << 20
+    assert row["change"] == -32 << 20
     with memhouse.open(db, read_only=True) as warehouse:
         found = warehouse.runs().table.to_pylist()
     assert [(row["run"], row["new_modules"]) for row in found] == list(
@@ -417,7 +417,7 @@ def test_a_renamed_series_goes_on_and_other_lines_are_no_change(tmp_path, db, ni
         assert of_name == ["decode", "serve"]
     row = of_night(in_order(db), "cpu", "2026-10-05")
     assert len({row["module_id"] for row in hbm(in_order(db), "cpu")}) == 2
-    assert (row["content_changed"], row["change_bytes"], row["cause"]) == (False, 0, None)
+    assert (row["content_changed"], row["change"], row["cause"]) == (False, 0, None)
 
 
 # --- by scope ---------------------------------------------------------------------------------
@@ -428,8 +428,8 @@ def test_the_scopes_add_up_to_the_peaks_and_their_changes(history):
         history,
         """
         SELECT
-            trends.value_bytes,
-            trends.change_bytes,
+            trends.value,
+            trends.change,
             SUM(scope_trends.counted_bytes)::BIGINT,
             SUM(scope_trends.change_bytes)::BIGINT
         FROM scope_trends

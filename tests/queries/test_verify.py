@@ -165,8 +165,7 @@ DAMAGES = {
         f"DELETE FROM calls {OF} AND attribute = 'body'": "",
     },
     "spaces_are_named": {
-        f"UPDATE memory_spaces SET memory_space = 7 {OF}": "7",
-        f"INSERT INTO memory_spaces SELECT module_id, 7, 'x', NULL FROM memory_spaces {OF}": "7",
+        f"UPDATE module_memory SET space_name = NULL {STEP} AND memory_space = 1": "1",
     },
 }
 
@@ -217,9 +216,9 @@ def test_a_row_that_occurs_twice_is_found(copied):
         row = "INSERT INTO oom_buffers (oom_id, run_id, rank, size_bytes, is_rounded)"
         store.execute(f"{row} VALUES (1, 'cpu', 1, 8, FALSE)")
         # Nor has one texts between the compiler's passes.
-        row = "INSERT INTO passes (module_id, step, instructions, estimated_peak_bytes, digest,"
-        store.execute(f"{row} text_bytes) VALUES (1, 0, 1, 8, 1, 9)")
-        row = "INSERT INTO buffer_passes (module_id, value_id, event_number, event, step,"
+        row = "INSERT INTO compiler_passes (module_id, step, instructions, estimated_peak_bytes,"
+        store.execute(f"{row} digest, text_bytes) VALUES (1, 0, 1, 8, 1, 9)")
+        row = "INSERT INTO compiler_pass_events (module_id, value_id, event_number, event, step,"
         store.execute(f"{row} instruction, is_certain) VALUES (1, 1, 0, 'fused', 0, 'x', TRUE)")
         # Nor an order that no operand asks for.
         store.execute("INSERT INTO control_dependencies VALUES (1, 2, 1)")

@@ -91,7 +91,7 @@ def test_a_filter_on_one_module_reaches_every_scan(filled):
             "AND table_name NOT IN (SELECT table_name FROM duckdb_columns() "
             "WHERE schema_name = 'internal' AND column_name IN ('run_id', 'series_id')) "
             # No sample has its rows, and DuckDB plans no scan of an empty table.
-            "AND table_name <> 'pass_steps' ORDER BY ALL"
+            "AND table_name <> 'compiler_pass_steps' ORDER BY ALL"
         )
         of_modules = [f"internal.{name}" for name in columns["view"].to_pylist()]
         found = {view: list(scans(f"SELECT * FROM {view} WHERE {asked}")) for view in of_modules}

@@ -23,7 +23,7 @@ from ..support.warehouse import fill, reading
 
 deltalake = pytest.importorskip("deltalake")
 FIGURES = "SELECT workload, peak_bytes, total_bytes FROM {} ORDER BY ALL"
-TRENDS = "SELECT run_id, workload, metric, value_bytes FROM {} ORDER BY ALL"
+TRENDS = "SELECT run_id, workload, metric, value FROM {} ORDER BY ALL"
 
 
 def relations():

@@ -83,6 +83,7 @@ def make_run(db: Path, run: str, programs: Mapping[str, Any], *, day: int, **lab
             is_estimated = made.get("origin") == "estimated"
             whole = {
                 "total_bytes": None if is_estimated else figures.get("peak_bytes"),
+                "reserved_bytes": None if is_estimated else figures.get("peak_bytes"),
                 "alias_bytes": 0,
                 "argument_bytes": 0,
             }

@@ -14,6 +14,7 @@ _MADE_OF = (
     "ingest",
     "schema",
     "queries/catalogue.py",
+    "queries/macros",
     "queries/views",
     "tests/data",
     "tests/support",

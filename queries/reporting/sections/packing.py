@@ -22,7 +22,7 @@ _COLUMNS = (
     "allocation_index",
     "size_bytes",
     "live_bound_bytes",
-    "packing_bytes",
+    "fragmentation_bytes",
     "wasted",
     "peak_time",
     "instruction",
@@ -45,7 +45,7 @@ def _packing(store: Store, found: FoundModule, space: Space) -> Section:
     if not here:
         return Section(title, (Text(f"{space.name} has no temp allocation to pack."),))
     size = sum(row["size_bytes"] for row in here)
-    wasted = sum(row["packing_bytes"] for row in here)
+    wasted = sum(row["fragmentation_bytes"] for row in here)
     note = (
         f"The temp allocations of {space.name} take {human_bytes(size)}. At one time "
         f"{human_bytes(size - wasted)} are live: no packing can need less. Gaps between values "

@@ -50,7 +50,7 @@ def test_without_live_ranges_all_figures_are_the_same():
     compared = 0
     for key, parts, names in scheduled():
         expected = build_module(Derivation(parts, Notes())).tables
-        bare = Parts(parts.assignment, program=parts.program)
+        bare = Parts(parts.assignment, program=parts.program, space_names=parts.space_names)
         derivation = derive(bare, **names)
         assert derivation.notes.why_no_figures is None
         module = build_module(derivation)
@@ -118,7 +118,7 @@ def test_what_is_worked_out_of_an_assignment(tmp_path, db, filled):
     assert len([problem for problem in summary.problems if str(folders["cut"]) in problem]) == 2
     (told,) = [problem for problem in summary.problems if problem.startswith(f"{ghost}: ")]
     assert "ghost{}" in told
-    figures = "origin, peak_bytes, peak_time, packing_bytes"
+    figures = "origin, peak_bytes, peak_time, fragmentation_bytes"
     query = "SELECT workload, status, {} FROM peaks WHERE module_name = 'jit_mixed' AND {}"
     found = {row[0]: row[1:] for row in rows(db, query.format(figures, "TRUE"))}
     ((*_, origin, peak, at, packing),) = rows(

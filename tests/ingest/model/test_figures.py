@@ -81,6 +81,7 @@ def test_no_peak_is_above_its_total(warehouse):
     assert len(found) > 30
     for row in found:
         room = row["total_bytes"] - row["thread_local_bytes"]
+        assert row["reserved_bytes"] == room
         assert 0 <= row["peak_bytes"] <= room
         assert row["fragmentation_bytes"] == room - row["peak_bytes"]
         assert 0 <= row["padding_bytes"] <= row["peak_bytes"]
