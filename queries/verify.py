@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..schema.arrow import stored_keys
 from ..schema.stores.duckdb import Store
 from .catalogue import Check, checks, statement
 from .questions import question
@@ -16,13 +17,6 @@ from .result import Result, Rows, counted
 
 HISTORY_IS_CURRENT = "history_is_current"
 HISTORY_HOLDS = "The stored history is what the dumps give when it is worked out again."
-# The tables that are worked out from the dumps, with their keys.
-_KEYS = {
-    "lineages": ("run_id",),
-    "gone": ("run_id", "series_id"),
-    "history": ("dump_id",),
-    "causes": ("dump_id", "rank"),
-}
 
 
 def history_breaches(store: Store) -> pa.Table:
@@ -32,8 +26,9 @@ def history_breaches(store: Store) -> pa.Table:
     """
     worked_out = store.worked_out_history()
     wrong: list[tuple[int | None, str]] = []
-    for name, keys in _KEYS.items():
-        must = _by_key(worked_out[name], keys)
+    for name, rows in worked_out.items():
+        keys = stored_keys()[name]
+        must = _by_key(rows, keys)
         stored = _by_key(store.rows(f"SELECT * FROM {name}"), keys)
         for key in sorted(must.keys() | stored.keys()):
             shown = f"{keys[0].removesuffix('_id')} {key[0]}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .tables import KEYS, metadata
+from .tables import metadata
 
 _TYPES = {
     "TEXT": pa.string(),
@@ -36,13 +36,10 @@ def tables() -> list[str]:
 
 
 @cache
-def stored_keys() -> dict[str, list[str]]:
+def stored_keys() -> dict[str, tuple[str, ...]]:
     """The columns that identify a row of each table that has such a key."""
-    found = {
-        table.name: [column.name for column in table.primary_key] or [*KEYS.get(table.name, ())]
-        for table in metadata.tables.values()
-    }
-    return {name: key for name, key in found.items() if key}
+    tables = metadata.tables.values()
+    return {table.name: tuple(table.primary_key.c.keys()) for table in tables if table.primary_key}
 
 
 @cache

@@ -3,29 +3,48 @@
 from functools import cache
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy import Computed
-from sqlalchemy.ext.compiler import compiles
+from sqlalchemy import Computed, ForeignKeyConstraint, PrimaryKeyConstraint
+from sqlalchemy.dialects.postgresql.base import PGDDLCompiler, PGDialect
+from sqlalchemy.schema import CreateTable, SetColumnComment, SetTableComment
 
 from .tables import metadata
 
+# DuckDB would index every row of the other tables, where the writer inserts each module only once.
+INDEXED = {"runs", "run_labels", "dumps", "modules"}
 
-@compiles(Computed)
-def _generated_column(element: Computed, compiler: Any, **options: Any) -> str:
-    """The DDL of a generated column: DuckDB has VIRTUAL ones alone, computed when read."""
-    return f"GENERATED ALWAYS AS ({compiler.sql_compiler.process(element.sqltext)}) VIRTUAL"
+
+class _Compiler(PGDDLCompiler):
+    """The DDL of DuckDB. Of SQLAlchemy's own dialects PostgreSQL's is the nearest."""
+
+    def visit_computed_column(self, generated: Computed, **_: Any) -> str:
+        """A generated column: DuckDB has VIRTUAL ones alone, computed when read."""
+        return f"GENERATED ALWAYS AS ({self.sql_compiler.process(generated.sqltext)}) VIRTUAL"
+
+    def visit_primary_key_constraint(
+        self, constraint: PrimaryKeyConstraint, **_: Any
+    ) -> str | None:
+        """The primary key of a small table; None for the others."""
+        is_indexed = constraint.table.name in INDEXED
+        return super().visit_primary_key_constraint(constraint) if is_indexed else None
+
+    def visit_foreign_key_constraint(self, constraint: ForeignKeyConstraint, **_: Any) -> None:
+        """None: DuckDB would index both sides."""
 
 
 @cache
 def create_tables() -> str:
     """The script that creates every table, with comments."""
-    statements: list[str] = []
-    # Of SQLAlchemy's own dialects PostgreSQL's SQL is the nearest to DuckDB's.
-    dialect = sa.make_url("postgresql://").get_dialect()()
-
-    def collect(statement: sa.schema.ExecutableDDLElement, *_: object) -> None:
-        statements.append(str(statement.compile(dialect=dialect)).strip())
-
-    metadata.create_all(sa.create_mock_engine("postgresql://", collect), checkfirst=False)
+    dialect = PGDialect()
+    dialect.ddl_compiler = _Compiler
+    statements = [
+        statement
+        for table in metadata.tables.values()
+        for statement in (
+            CreateTable(table),
+            SetTableComment(table),
+            *(SetColumnComment(column) for column in table.c if column.comment),
+        )
+    ]
+    script = "".join(f"{str(each.compile(dialect=dialect)).strip()};\n" for each in statements)
     # SQLAlchemy doubles each percent sign for drivers that use it as a placeholder.
-    return "".join(f"{statement};\n" for statement in statements).replace("%%", "%")
+    return script.replace("%%", "%")

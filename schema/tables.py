@@ -4,9 +4,10 @@ These comments are stored in the database and become the data dictionary.
 Sizes and offsets are bytes (BIGINT); times are positions in the module's flattened
 schedule, and both ends of a live range are inclusive.
 
-Bulk tables have no PRIMARY KEY, because DuckDB would index every row and the writer
-inserts each module only once. KEYS names the key of each such table, and `memhouse verify`
-checks the keys.
+A primary key says what identifies a row, and a foreign key how two tables are joined: at most one
+leads from a table to another, so that SQLAlchemy joins them without a condition. A file has few of
+these keys (see `ddl.py`); `memhouse verify` checks all. A null that refers to nothing, and
+flags_id and files_id, which refer to the rows of a set, are foreign keys too.
 
 The file is long because it is one list of all columns.
 """
@@ -21,6 +22,8 @@ from sqlalchemy import (
     Computed,
     DateTime,
     Double,
+    ForeignKey,
+    ForeignKeyConstraint,
     Integer,
     MetaData,
     Table,
@@ -74,16 +77,26 @@ class OneOf(UserDefinedType[str]):
 _Type = type[TypeEngine[Any]] | TypeEngine[Any]
 
 
-def _key(name: str, type_: _Type, comment: str) -> Column[Any]:
-    return Column(name, type_, primary_key=True, autoincrement=False, comment=comment)
+def _key(
+    name: str, type_: _Type, comment: str, *refers: ForeignKey, nullable: bool = False
+) -> Column[Any]:
+    return Column(
+        name,
+        type_,
+        *refers,
+        primary_key=True,
+        autoincrement=False,
+        nullable=nullable,
+        comment=comment,
+    )
 
 
-def _required(name: str, type_: _Type, comment: str) -> Column[Any]:
-    return Column(name, type_, nullable=False, comment=comment)
+def _required(name: str, type_: _Type, comment: str, *refers: ForeignKey) -> Column[Any]:
+    return Column(name, type_, *refers, nullable=False, comment=comment)
 
 
-def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
-    return Column(name, type_, comment=comment)
+def _optional(name: str, type_: _Type, comment: str, *refers: ForeignKey) -> Column[Any]:
+    return Column(name, type_, *refers, comment=comment)
 
 
 def _metric(
@@ -124,7 +137,16 @@ def _space() -> Column[Any]:
 
 
 def _module_id() -> Column[Any]:
-    return _required("module_id", BigInteger, "the module, see `modules`")
+    return _key(
+        "module_id", BigInteger, "the module, see `modules`", ForeignKey("modules.module_id")
+    )
+
+
+def _refers(table: str, column: str, key: str = "") -> ForeignKeyConstraint:
+    """The foreign key to a row of the same module in another table."""
+    return ForeignKeyConstraint(
+        ["module_id", column], [f"{table}.module_id", f"{table}.{key or column}"]
+    )
 
 
 runs = Table(
@@ -157,8 +179,13 @@ runs = Table(
 run_parts = Table(
     "run_parts",
     metadata,
-    _required("run_id", Text, "the run, see `runs`"),
-    _optional("host", Text, "the host that --host named; null for what was ingested without"),
+    _key("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
+    _key(
+        "host",
+        Text,
+        "the host that --host named; null for what was ingested without",
+        nullable=True,
+    ),
     _required("source", Text, "the ingested path, as given"),
     _required("entered_at", DateTime, "when the part entered, or was replaced (UTC)"),
     comment="What a run consists of: the parts that hosts ingested by themselves.",
@@ -167,7 +194,7 @@ run_parts = Table(
 journal = Table(
     "journal",
     metadata,
-    _required("entry", Integer, "the place in the order of all changes, from 1"),
+    _key("entry", Integer, "the place in the order of all changes, from 1"),
     _required("entered_at", DateTime, "when the change was made (UTC)"),
     _required(
         "action",
@@ -186,7 +213,7 @@ journal = Table(
 run_labels = Table(
     "run_labels",
     metadata,
-    _key("run_id", Text, "the run, see `runs`"),
+    _key("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
     _key("key", Text, "the label's name, for example branch, commit or jax"),
     _required("value", Text, "the label's value"),
     comment="A label of a run: branch, commit, jax version and the like.",
@@ -196,7 +223,7 @@ dumps = Table(
     "dumps",
     metadata,
     _key("dump_id", BigInteger, "hash of run, workload and the dump's file name"),
-    _required("run_id", Text, "the run, see `runs`"),
+    _required("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
     _required("workload", Text, "the dump's folder relative to the ingested path, `.` if none"),
     _required("module_name", Text, "the HLO module's name"),
     _optional("module_number", Integer, "the module's number within its process (module_NNNN)"),
@@ -206,8 +233,18 @@ dumps = Table(
     _optional("platform", Text, "cpu, gpu or tpu; null if the file's name does not say"),
     _optional("target", Text, "the target in the file's name, for example sm_9.0a_gpu"),
     _optional("compiler", Text, "libtpu's changelist in the file's name, for example 933746096"),
-    _optional("module_id", BigInteger, "the content, see `modules`; null if nothing was readable"),
-    _optional("flags_id", BigInteger, "the flags, see `compiler_flags`; null if none were dumped"),
+    _optional(
+        "module_id",
+        BigInteger,
+        "the content, see `modules`; null if nothing was readable",
+        ForeignKey("modules.module_id"),
+    ),
+    _optional(
+        "flags_id",
+        BigInteger,
+        "the flags, see `compiler_flags`; null if none were dumped",
+        ForeignKey("compiler_flags.flags_id"),
+    ),
     _optional("device_kind", Text, "the target device as users name it, for example TPU v5e"),
     _optional(
         "device_memory_bytes",
@@ -222,15 +259,20 @@ dumps = Table(
     ),
     _required("oom", Boolean, "XLA ran out of memory while compiling the module"),
     _optional("host", Text, "the host that ingested it, see `run_parts`; null without one"),
-    _optional("files_id", BigInteger, "the files, see `file_sets` and `dump_files`"),
+    _optional(
+        "files_id",
+        BigInteger,
+        "the files, see `file_sets` and `dump_files`",
+        ForeignKey("file_sets.files_id"),
+    ),
     comment="A module as dumped in a run. Many dumps may share one module.",
 )
 
 file_sets = Table(
     "file_sets",
     metadata,
-    _required("files_id", BigInteger, "the set of files, see `dumps`: a hash of all its rows"),
-    _required(
+    _key("files_id", BigInteger, "the set of files, see `dumps`: a hash of all its rows"),
+    _key(
         "name",
         Text,
         "the file, relative to the dump's workload; after a slash relative to the ingested path",
@@ -350,9 +392,9 @@ entry_shapes = Table(
     "entry_shapes",
     metadata,
     _module_id(),
-    _required("is_output", Boolean, "true for the result, false for an argument"),
-    _optional("parameter_number", Integer, "the argument's number; null for the result"),
-    _required("shape_index", Text, "the part of the argument or result, `{}` for the whole"),
+    _key("is_output", Boolean, "true for the result, false for an argument"),
+    _key("parameter_number", Integer, "the argument's number; null for the result", nullable=True),
+    _key("shape_index", Text, "the part of the argument or result, `{}` for the whole"),
     _optional("argument_name", Text, "the argument's name in the framework, for example p['emb']"),
     _optional("sharding", Text, "how the argument is sharded, as XLA prints it; null if not told"),
     _required("shape", Text, "the shape with layout"),
@@ -370,7 +412,7 @@ memory_spaces = Table(
     "memory_spaces",
     metadata,
     _module_id(),
-    _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
+    _key("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
     _optional(
         "space_name",
         Text,
@@ -384,7 +426,7 @@ allocations = Table(
     "allocations",
     metadata,
     _module_id(),
-    _required("allocation_index", Integer, "XLA's number of the allocation"),
+    _key("allocation_index", Integer, "XLA's number of the allocation"),
     _required("memory_space", Integer, "the allocation's memory space"),
     _required("size_bytes", BigInteger, "the allocation's size"),
     _required("is_parameter", Boolean, "holds an argument of the entry computation"),
@@ -406,6 +448,7 @@ allocations = Table(
     _optional("peak_time", Integer, "of a temp: the first time of peak_bytes"),
     _optional("address", BigInteger, "the address in the compiler's process (some old dumps)"),
     _space(),
+    _refers("module_memory", "memory_space"),
     comment="A buffer allocation.",
 )
 
@@ -413,7 +456,7 @@ values = Table(
     "values",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "XLA's number of the value"),
+    _key("value_id", Integer, "XLA's number of the value"),
     _required("instruction_id", Integer, "the instruction that defines the value"),
     _required("shape_index", Text, "the part of the instruction's shape, `{}` for the whole"),
     _required("is_phi", Boolean, "merges values of a loop or conditional"),
@@ -467,6 +510,9 @@ values = Table(
         "done; null if nothing does, and without scheduled HLO text",
     ),
     _space(),
+    _refers("instructions", "instruction_id"),
+    _refers("allocations", "allocation_index"),
+    _refers("residuals", "residual_id"),
     comment="An HLO value: one tensor, from definition to last use.",
 )
 
@@ -474,7 +520,7 @@ alias_sets = Table(
     "alias_sets",
     metadata,
     _module_id(),
-    _required("alias_set", Integer, "the smallest value_id of the values"),
+    _key("alias_set", Integer, "the smallest value_id of the values"),
     _required("value_id", Integer, "the largest of the values"),
     _required("start_time", Integer, "the first time a value of the set is live"),
     _required("end_time", Integer, "the last time a value of the set is live"),
@@ -490,6 +536,7 @@ alias_sets = Table(
         Integer,
         "how long the stretch without a touch around the peak is; 0 if touched or not live there",
     ),
+    _refers("values", "value_id"),
     comment="Values that must share one buffer, in a temp allocation: loops, updates in place.",
 )
 
@@ -497,7 +544,7 @@ residuals = Table(
     "residuals",
     metadata,
     _module_id(),
-    _required("residual_id", Integer, "from 0, the largest first"),
+    _key("residual_id", Integer, "from 0, the largest first"),
     _required("value_id", Integer, "the largest value that holds it"),
     _required("layers", Integer, "the number of layers that it is stacked over; 1 if not stacked"),
     _required("made_instruction_id", Integer, "the instruction that computes it"),
@@ -513,6 +560,7 @@ residuals = Table(
     ),
     _required("idle_end_time", Integer, "the first touch after that stretch"),
     _required("peak_idle_time", Integer, "as in `alias_sets`"),
+    _refers("instructions", "made_instruction_id", "instruction_id"),
     comment="A tensor that the forward pass keeps for the backward pass, with all its copies.",
 )
 
@@ -520,10 +568,12 @@ positions = Table(
     "positions",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "the value, see `values`"),
-    _required("position_index", Integer, "0 is where the value is defined"),
+    _key("value_id", Integer, "the value, see `values`"),
+    _key("position_index", Integer, "0 is where the value is defined"),
     _required("instruction_id", Integer, "the instruction whose output holds the value"),
     _required("shape_index", Text, "the part of the output, `{}` for the whole"),
+    _refers("values", "value_id"),
+    _refers("instructions", "instruction_id"),
     comment="A position of a value: a part of an instruction's output.",
 )
 
@@ -531,11 +581,13 @@ uses = Table(
     "uses",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "the value, see `values`"),
-    _required("use_index", Integer, "from 0, in XLA's order"),
+    _key("value_id", Integer, "the value, see `values`"),
+    _key("use_index", Integer, "from 0, in XLA's order"),
     _required("instruction_id", Integer, "the instruction that uses the value"),
     _required("operand_number", Integer, "the operand's number, from 0"),
     _required("operand_shape_index", Text, "the part of the operand, `{}` for the whole"),
+    _refers("values", "value_id"),
+    _refers("instructions", "instruction_id"),
     comment="A use of a value.",
 )
 
@@ -543,9 +595,10 @@ live_ranges = Table(
     "live_ranges",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "the value, see `values`"),
+    _key("value_id", Integer, "the value, see `values`"),
     _required("start_time", Integer, "the first time the value is live"),
     _required("end_time", Integer, "the last time the value is live; schedule_length if live out"),
+    _refers("values", "value_id"),
     comment="A value's live range; thread-local values and some constants have no row.",
 )
 
@@ -553,7 +606,7 @@ instructions = Table(
     "instructions",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "memhouse's number of the instruction within the module"),
+    _key("instruction_id", Integer, "memhouse's number of the instruction within the module"),
     _required("instruction", Text, "the name, without %"),
     _optional("computation", Text, "the instruction's computation; null without HLO text"),
     _optional("schedule_time", Integer, "time in the flattened schedule; null if not scheduled"),
@@ -613,6 +666,9 @@ instructions = Table(
         "of a dot or convolution: the FLOPs of one execution, see `computations`.executions; an"
         " addition and a multiplication are two",
     ),
+    _refers("computations", "computation"),
+    _refers("scopes", "scope_id"),
+    _refers("stack_frames", "stack_frame_id"),
     comment="An instruction named anywhere in the module.",
 )
 
@@ -620,8 +676,8 @@ kernel_parts = Table(
     "kernel_parts",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "the kernel, see `instructions`"),
-    _required("part", Integer, "from 0, in the order of the kernel's arguments"),
+    _key("instruction_id", Integer, "the kernel, see `instructions`"),
+    _key("part", Integer, "from 0, in the order of the kernel's arguments"),
     _required(
         "kind",
         OneOf(*KINDS),
@@ -644,6 +700,7 @@ kernel_parts = Table(
     _optional(
         "size_bytes", BigInteger, "all its buffers with padding; null outside of VMEM and SMEM"
     ),
+    _refers("instructions", "instruction_id"),
     comment="What a Pallas kernel for TPU keeps on chip, from the module in its backend_config.",
 )
 
@@ -651,7 +708,7 @@ scopes = Table(
     "scopes",
     metadata,
     _module_id(),
-    _required("scope_id", Integer, "from 0"),
+    _key("scope_id", Integer, "from 0"),
     _required("scope", Text, "the op_name's path without transformations, wrappers and loops"),
     _required("operation", Text, "the op_name's last component, for example dot_general"),
     _optional(
@@ -674,9 +731,10 @@ operands = Table(
     "operands",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "the instruction, see `instructions`"),
-    _required("operand_number", Integer, "from 0"),
+    _key("instruction_id", Integer, "the instruction, see `instructions`"),
+    _key("operand_number", Integer, "from 0"),
     _required("operand_instruction_id", Integer, "the instruction that computes the operand"),
+    _refers("instructions", "instruction_id"),
     comment="An operand of an instruction, from HLO text.",
 )
 
@@ -684,8 +742,9 @@ control_dependencies = Table(
     "control_dependencies",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "the instruction, see `instructions`"),
-    _required("predecessor_instruction_id", Integer, "the instruction that must run before it"),
+    _key("instruction_id", Integer, "the instruction, see `instructions`"),
+    _key("predecessor_instruction_id", Integer, "the instruction that must run before it"),
+    _refers("instructions", "instruction_id"),
     comment="An order between two instructions of a computation that no operand asks for: "
     "control-predecessors in HLO text.",
 )
@@ -694,7 +753,7 @@ passes = Table(
     "passes",
     metadata,
     _module_id(),
-    _required("step", Integer, "XLA's number of the text; the final text is one more"),
+    _key("step", Integer, "XLA's number of the text; the final text is one more"),
     _optional("pipeline", Text, "the pipeline of passes; null of the final text"),
     _optional(
         "compiler_pass",
@@ -727,8 +786,8 @@ buffer_passes = Table(
     "buffer_passes",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "the value that is live at the peak, see `values`"),
-    _required("event_number", Integer, "from 0, the first"),
+    _key("value_id", Integer, "the value that is live at the peak, see `values`"),
+    _key("event_number", Integer, "from 0, the first"),
     _required(
         "event",
         OneOf(*EVENTS),
@@ -740,6 +799,8 @@ buffer_passes = Table(
     _required("instruction", Text, "the name of the instruction from this text on"),
     _optional("before", Text, "its name in the text before; null if it was not there"),
     _required("is_certain", Boolean, "names or all that is said of the instruction tell it"),
+    _refers("values", "value_id"),
+    _refers("passes", "step"),
     comment="What the compiler's passes did to the instruction that makes a large buffer of the "
     "peak.",
 )
@@ -748,7 +809,7 @@ computations = Table(
     "computations",
     metadata,
     _module_id(),
-    _required("computation", Text, "the name, without %"),
+    _key("computation", Text, "the name, without %"),
     _required("is_entry", Boolean, "the program starts here"),
     _optional(
         "executions",
@@ -763,7 +824,9 @@ computations = Table(
 calls = Table(
     "calls",
     metadata,
-    _module_id(),
+    _required(
+        "module_id", BigInteger, "the module, see `modules`", ForeignKey("modules.module_id")
+    ),
     _required("instruction_id", Integer, "the calling instruction"),
     _required("attribute", Text, "the attribute that names the computation, for example body"),
     _required("computation", Text, "the called computation, see `computations`"),
@@ -773,6 +836,8 @@ calls = Table(
         "how often a loop calls it: what XLA says, else by its counter; null of other calls, and"
         " where it is not known",
     ),
+    _refers("instructions", "instruction_id"),
+    _refers("computations", "computation"),
     comment="A computation that an instruction calls, from HLO text. No key: an instruction may"
     " call one twice.",
 )
@@ -781,7 +846,7 @@ stack_frames = Table(
     "stack_frames",
     metadata,
     _module_id(),
-    _required("stack_frame_id", Integer, "XLA's number of the frame"),
+    _key("stack_frame_id", Integer, "XLA's number of the frame"),
     _optional("parent_frame_id", Integer, "the calling frame; null at the root"),
     _optional("file", Text, "the Python file"),
     _optional("function", Text, "the Python function"),
@@ -789,14 +854,15 @@ stack_frames = Table(
     _optional("end_line", Integer, "the line where the call ends"),
     _optional("column_start", Integer, "the column, from 1"),
     _optional("column_end", Integer, "the column where the call ends"),
+    _refers("stack_frames", "parent_frame_id", "stack_frame_id"),
     comment="A Python frame, from HLO text.",
 )
 
 compiler_flags = Table(
     "compiler_flags",
     metadata,
-    _required("flags_id", BigInteger, "hash of the flag set, see `dumps`"),
-    _required(
+    _key("flags_id", BigInteger, "hash of the flag set, see `dumps`"),
+    _key(
         "flag",
         Text,
         "the flag's name; flags of dumps, caches and toolchain folders are left out, because they "
@@ -810,7 +876,7 @@ reported_peak = Table(
     "reported_peak",
     metadata,
     _module_id(),
-    _required("rank", Integer, "from 0, in XLA's order"),
+    _key("rank", Integer, "from 0, in XLA's order"),
     _required("instruction", Text, "the defining instruction's name"),
     _optional("shape_index", Text, "the part of the instruction's shape; null if not printed"),
     _required("size_bytes", BigInteger, "the logical size, as XLA reports it"),
@@ -822,11 +888,12 @@ occupancy = Table(
     "occupancy",
     metadata,
     _module_id(),
-    _required("memory_space", Integer, "the memory space"),
-    _required("start_time", Integer, "the row is valid from here to the next row's start_time"),
+    _key("memory_space", Integer, "the memory space"),
+    _key("start_time", Integer, "the row is valid from here to the next row's start_time"),
     _required("live_bytes", BigInteger, "sum of the live values' sizes; aliased ones count twice"),
     _required("occupied_bytes", BigInteger, "union of the live values' addresses"),
     _space(),
+    _refers("module_memory", "memory_space"),
     comment="How full a memory space is, from one change to the next.",
 )
 
@@ -834,7 +901,7 @@ module_memory = Table(
     "module_memory",
     metadata,
     _module_id(),
-    _required("memory_space", Integer, "the memory space"),
+    _key("memory_space", Integer, "the memory space"),
     _metric("total_bytes", 2, "the sum of the space's allocations"),
     _metric("argument_bytes", 3, "the part of total_bytes in parameters"),
     _metric("output_bytes", 4, "the part of total_bytes that is maybe live out"),
@@ -886,6 +953,7 @@ module_memory = Table(
         "XLA alone knows what shares memory",
         regresses=False,
     ),
+    _refers("instructions", "peak_instruction_id", "instruction_id"),
     comment="A module's memory in one space; `trends` reads this table.",
 )
 
@@ -893,8 +961,8 @@ traits = Table(
     "traits",
     metadata,
     _module_id(),
-    _required("trait", Text, "what is described, for example saved or collective"),
-    _required("name", Text, "of which: a source line, an opcode; empty if there is one only"),
+    _key("trait", Text, "what is described, for example saved or collective"),
+    _key("name", Text, "of which: a source line, an opcode; empty if there is one only"),
     _required("amount", BigInteger, "bytes or a count, as the trait says"),
     comment="What the cause of a change is told from: facts of a module, worked out at ingest.",
 )
@@ -903,7 +971,7 @@ peak_parts = Table(
     "peak_parts",
     metadata,
     _module_id(),
-    _required("part", Integer, "from 0, the largest first"),
+    _key("part", Integer, "from 0, the largest first"),
     _required(
         "category", OneOf(*CATEGORIES), "argument, output, constant, other or temp, as in `buffers`"
     ),
@@ -927,7 +995,7 @@ peak_parts = Table(
 lineages = Table(
     "lineages",
     metadata,
-    _required("run_id", Text, "the run, see `runs`"),
+    _key("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
     _required("branch", Text, "the label branch; empty without one"),
     _required("suite", Text, "the label suite; empty without one"),
     _required("run_number", Integer, "the run's place among the runs of branch and suite, from 1"),
@@ -939,7 +1007,7 @@ lineages = Table(
 history = Table(
     "history",
     metadata,
-    _required("dump_id", BigInteger, "the dump, see `dumps`"),
+    _key("dump_id", BigInteger, "the dump, see `dumps`", ForeignKey("dumps.dump_id")),
     _required("series_id", BigInteger, "the dump's chain, with one dump a run"),
     _required(
         "series_number",
@@ -975,8 +1043,8 @@ history = Table(
 causes = Table(
     "causes",
     metadata,
-    _required("dump_id", BigInteger, "the dump, see `dumps`"),
-    _required("rank", Integer, "from 1, in the order in which they are told"),
+    _key("dump_id", BigInteger, "the dump, see `dumps`", ForeignKey("dumps.dump_id")),
+    _key("rank", Integer, "from 1, in the order in which they are told"),
     _required(
         "kind", Text, "for example compiler, pass, argument, donation, layers, line or remainder"
     ),
@@ -996,9 +1064,11 @@ causes = Table(
 gone = Table(
     "gone",
     metadata,
-    _required("run_id", Text, "the first run without the series, see `runs`"),
-    _required("series_id", BigInteger, "the series, see `history`"),
-    _required("last_dump_id", BigInteger, "its last dump, in the run before"),
+    _key("run_id", Text, "the first run without the series, see `runs`", ForeignKey("runs.run_id")),
+    _key("series_id", BigInteger, "the series, see `history`"),
+    _required(
+        "last_dump_id", BigInteger, "its last dump, in the run before", ForeignKey("dumps.dump_id")
+    ),
     comment="A series that a run lacks and the run before has. Recomputed with `history`.",
 )
 
@@ -1007,7 +1077,12 @@ _METRICS = [metric.name for metric in _metrics]
 accepted_changes = Table(
     "accepted_changes",
     metadata,
-    _required("dump_id", BigInteger, "the dump whose figure was accepted, see `dumps`"),
+    _required(
+        "dump_id",
+        BigInteger,
+        "the dump whose figure was accepted, see `dumps`",
+        ForeignKey("dumps.dump_id"),
+    ),
     _required("memory_space", Integer, "the memory space"),
     _required("metric", OneOf(*_METRICS), f"the metric: {', '.join(_METRICS)}"),
     _required("accepted_bytes", BigInteger, "the value that was accepted"),
@@ -1020,13 +1095,14 @@ accepted_changes = Table(
 oom_reports = Table(
     "oom_reports",
     metadata,
-    _required("oom_id", BigInteger, "hash of run, file and line of the message"),
-    _required("run_id", Text, "the run, see `runs`"),
+    _key("oom_id", BigInteger, "hash of run, file and line of the message"),
+    _required("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
     _optional(
         "dump_id",
         BigInteger,
         "the dump of the module that did not fit, see `dumps`; null if the run has none, or "
         "nothing says which of several it is",
+        ForeignKey("dumps.dump_id"),
     ),
     _required("path", Text, "the file that holds the message, relative to the ingested path"),
     _optional("line", Integer, "the message's first line, from 1"),
@@ -1069,9 +1145,9 @@ oom_reports = Table(
 oom_buffers = Table(
     "oom_buffers",
     metadata,
-    _required("oom_id", BigInteger, "the message, see `oom_reports`"),
-    _required("run_id", Text, "the run, see `runs`"),
-    _required("rank", Integer, "XLA's number of the buffer, from 1, the largest first"),
+    _key("oom_id", BigInteger, "the message, see `oom_reports`", ForeignKey("oom_reports.oom_id")),
+    _required("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
+    _key("rank", Integer, "XLA's number of the buffer, from 1, the largest first"),
     _required("size_bytes", BigInteger, "the size, with padding"),
     _required(
         "is_rounded",
@@ -1109,45 +1185,9 @@ view_set = Table(
 )
 
 
-# The columns that identify a row, for tables without a PRIMARY KEY.
-KEYS = {
-    "run_parts": ("run_id", "host"),
-    "journal": ("entry",),
-    "file_sets": ("files_id", "name"),
-    "entry_shapes": ("module_id", "is_output", "parameter_number", "shape_index"),
-    "memory_spaces": ("module_id", "memory_space"),
-    "allocations": ("module_id", "allocation_index"),
-    "values": ("module_id", "value_id"),
-    "alias_sets": ("module_id", "alias_set"),
-    "residuals": ("module_id", "residual_id"),
-    "positions": ("module_id", "value_id", "position_index"),
-    "uses": ("module_id", "value_id", "use_index"),
-    "live_ranges": ("module_id", "value_id"),
-    "instructions": ("module_id", "instruction_id"),
-    "scopes": ("module_id", "scope_id"),
-    "operands": ("module_id", "instruction_id", "operand_number"),
-    "kernel_parts": ("module_id", "instruction_id", "part"),
-    "control_dependencies": ("module_id", "instruction_id", "predecessor_instruction_id"),
-    "passes": ("module_id", "step"),
-    "buffer_passes": ("module_id", "value_id", "event_number"),
-    "computations": ("module_id", "computation"),
-    "stack_frames": ("module_id", "stack_frame_id"),
-    "compiler_flags": ("flags_id", "flag"),
-    "reported_peak": ("module_id", "rank"),
-    "occupancy": ("module_id", "memory_space", "start_time"),
-    "module_memory": ("module_id", "memory_space"),
-    "traits": ("module_id", "trait", "name"),
-    "peak_parts": ("module_id", "part"),
-    "lineages": ("run_id",),
-    "history": ("dump_id",),
-    "causes": ("dump_id", "rank"),
-    "gone": ("run_id", "series_id"),
-    "oom_reports": ("oom_id",),
-    "oom_buffers": ("oom_id", "rank"),
-}
-
 # Tables that users do not query.
 INTERNAL = frozenset({"schema_version", "view_set"})
 
-for _name, _columns in KEYS.items():
-    metadata.tables[_name].comment = f"{metadata.tables[_name].comment} Key: {', '.join(_columns)}."
+for _table in metadata.tables.values():
+    if _table.primary_key:
+        _table.comment = f"{_table.comment} Key: {', '.join(_table.primary_key.columns.keys())}."

@@ -11,7 +11,7 @@ from memhouse.schema.errors import QueryError, WarehouseError
 from memhouse.schema.stores import duckdb as duckdb_file
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.duckdb import open_file
-from memhouse.schema.tables import INTERNAL, KEYS, metadata
+from memhouse.schema.tables import INTERNAL, metadata
 from memhouse.schema.versions import SCHEMA_VERSION, layout
 
 from ..support.command import run_memhouse
@@ -158,12 +158,10 @@ def test_reading_cannot_write(copied):
 
 
 def test_every_bulk_table_has_a_key():
-    keyed = {name for name, table in metadata.tables.items() if table.primary_key.columns}
     # An instruction may call a computation twice, and a growth may be accepted again.
-    without = set(metadata.tables) - INTERNAL - keyed - set(KEYS)
+    without = set(metadata.tables) - INTERNAL - arrow.stored_keys().keys()
     assert without == {"calls", "accepted_changes"}
-    for name, key in KEYS.items():
-        assert set(key) <= set(metadata.tables[name].c.keys())
+    for name, key in arrow.stored_keys().items():
         assert metadata.tables[name].comment.endswith(f" Key: {', '.join(key)}.")
 
 
