@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .tables import metadata
+from .tables import INTERNAL, metadata
 
 _TYPES = {
     "TEXT": pa.string(),
@@ -22,24 +22,24 @@ _TYPES = {
 
 @cache
 def stored_columns() -> dict[str, dict[str, str]]:
-    """Each table's stored columns with their SQL types, in order."""
+    """Each public table's stored columns with their SQL types, in order."""
     return {
         table.name: {column.name: str(column.type) for column in table.c}
         for table in metadata.tables.values()
+        if table.schema != INTERNAL
     }
 
 
 @cache
 def tables() -> list[str]:
-    """The names of all tables."""
+    """The names of the public tables."""
     return [*stored_columns()]
 
 
 @cache
 def stored_keys() -> dict[str, tuple[str, ...]]:
-    """The columns that identify a row of each table that has such a key."""
-    tables = metadata.tables.values()
-    return {table.name: tuple(table.primary_key.c.keys()) for table in tables if table.primary_key}
+    """The columns that identify a row of each public table."""
+    return {name: tuple(metadata.tables[name].primary_key.c.keys()) for name in tables()}
 
 
 @cache

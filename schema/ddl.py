@@ -7,7 +7,7 @@ from sqlalchemy import Computed, ForeignKeyConstraint, PrimaryKeyConstraint
 from sqlalchemy.dialects.postgresql.base import PGDDLCompiler, PGDialect
 from sqlalchemy.schema import CreateTable, SetColumnComment, SetTableComment
 
-from .tables import metadata
+from .tables import INTERNAL, metadata
 
 # DuckDB would index every row of the other tables, where the writer inserts each module only once.
 INDEXED = {"runs", "run_labels", "dumps", "modules"}
@@ -45,6 +45,8 @@ def create_tables() -> str:
             *(SetColumnComment(column) for column in table.c if column.comment),
         )
     ]
-    script = "".join(f"{str(each.compile(dialect=dialect)).strip()};\n" for each in statements)
+    script = f"CREATE SCHEMA {INTERNAL};\n" + "".join(
+        f"{str(each.compile(dialect=dialect)).strip()};\n" for each in statements
+    )
     # SQLAlchemy doubles each percent sign for drivers that use it as a placeholder.
     return script.replace("%%", "%")

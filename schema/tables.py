@@ -45,6 +45,9 @@ from .readable import quoted
 
 metadata = MetaData()
 
+# The schema of tables and views that users do not query; the others are in the default schema.
+INTERNAL = "internal"
+
 # DuckDB does not put a longer text into a dictionary.
 SHORT_TEXT_BYTES = 4096
 # What changes a warehouse.
@@ -173,7 +176,7 @@ runs = Table(
         "the time of the newest file (UTC) of the part that entered first; copies and archives "
         "change it: it orders nothing",
     ),
-    comment="One ingested run, for example a night.",
+    comment="A row per ingested run, for example a night.",
 )
 
 run_parts = Table(
@@ -188,7 +191,7 @@ run_parts = Table(
     ),
     _required("source", Text, "the ingested path, as given"),
     _required("entered_at", DateTime, "when the part entered, or was replaced (UTC)"),
-    comment="What a run consists of: the parts that hosts ingested by themselves.",
+    comment="A row per part of a run: what a host ingested by itself.",
 )
 
 journal = Table(
@@ -207,7 +210,7 @@ journal = Table(
     _required("tool_version", Text, "the memhouse version that made the change"),
     _required("reader_version", Integer, "the version of its readers, see `modules`"),
     _required("by_whom", Text, "the user's name on the machine; empty if it has none"),
-    comment="Everything that changed the warehouse. Rows are only ever added.",
+    comment="A row per change of the warehouse. Rows are only ever added.",
 )
 
 run_labels = Table(
@@ -216,7 +219,7 @@ run_labels = Table(
     _key("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
     _key("key", Text, "the label's name, for example branch, commit or jax"),
     _required("value", Text, "the label's value"),
-    comment="A label of a run: branch, commit, jax version and the like.",
+    comment="A row per label of a run: branch, commit, jax version and the like.",
 )
 
 dumps = Table(
@@ -265,7 +268,7 @@ dumps = Table(
         "the files, see `file_sets` and `dump_files`",
         ForeignKey("file_sets.files_id"),
     ),
-    comment="A module as dumped in a run. Many dumps may share one module.",
+    comment="A row per module as dumped in a run. Many dumps may share one module.",
 )
 
 file_sets = Table(
@@ -297,8 +300,8 @@ file_sets = Table(
         "what is wrong, and what to do; of a file that is ok: what was not "
         "understood or cannot be known",
     ),
-    comment="A file of the dumps of a set, and whether memhouse could read it: what many hosts and "
-    "nights dump alike is stored once. `dump_files` has the files of each dump.",
+    comment="A row per file of the dumps of a set, and whether memhouse could read it: what many "
+    "hosts and nights dump alike is stored once. `dump_files` has the files of each dump.",
 )
 
 modules = Table(
@@ -385,7 +388,7 @@ modules = Table(
         Integer,
         "the loops whose trip count is not known: flops counts their bodies once",
     ),
-    comment="A module's content, stored once even if many runs dumped it.",
+    comment="A row per module: its content, stored once even if many runs dumped it.",
 )
 
 entry_shapes = Table(
@@ -405,7 +408,7 @@ entry_shapes = Table(
     _optional(
         "padded_bytes", BigInteger, "logical size plus tile padding; null if unbounded or not known"
     ),
-    comment="An array in the entry computation's arguments or result.",
+    comment="A row per array in the entry computation's arguments or result.",
 )
 
 memory_spaces = Table(
@@ -419,7 +422,7 @@ memory_spaces = Table(
         "the name in the memory usage report; of a TPU's binary, libtpu's; null if not named",
     ),
     _space(),
-    comment="A memory space of a module.",
+    comment="A row per memory space of a module.",
 )
 
 allocations = Table(
@@ -449,7 +452,7 @@ allocations = Table(
     _optional("address", BigInteger, "the address in the compiler's process (some old dumps)"),
     _space(),
     _refers("module_memory", "memory_space"),
-    comment="A buffer allocation.",
+    comment="A row per buffer allocation.",
 )
 
 values = Table(
@@ -513,7 +516,7 @@ values = Table(
     _refers("instructions", "instruction_id"),
     _refers("allocations", "allocation_index"),
     _refers("residuals", "residual_id"),
-    comment="An HLO value: one tensor, from definition to last use.",
+    comment="A row per HLO value: one tensor, from definition to last use.",
 )
 
 alias_sets = Table(
@@ -537,7 +540,8 @@ alias_sets = Table(
         "how long the stretch without a touch around the peak is; 0 if touched or not live there",
     ),
     _refers("values", "value_id"),
-    comment="Values that must share one buffer, in a temp allocation: loops, updates in place.",
+    comment="A row per set of values that must share one buffer, in a temp allocation: loops, "
+    "updates in place.",
 )
 
 residuals = Table(
@@ -561,7 +565,8 @@ residuals = Table(
     _required("idle_end_time", Integer, "the first touch after that stretch"),
     _required("peak_idle_time", Integer, "as in `alias_sets`"),
     _refers("instructions", "made_instruction_id", "instruction_id"),
-    comment="A tensor that the forward pass keeps for the backward pass, with all its copies.",
+    comment="A row per tensor that the forward pass keeps for the backward pass, with all its "
+    "copies.",
 )
 
 positions = Table(
@@ -574,7 +579,7 @@ positions = Table(
     _required("shape_index", Text, "the part of the output, `{}` for the whole"),
     _refers("values", "value_id"),
     _refers("instructions", "instruction_id"),
-    comment="A position of a value: a part of an instruction's output.",
+    comment="A row per position of a value: a part of an instruction's output.",
 )
 
 uses = Table(
@@ -588,7 +593,7 @@ uses = Table(
     _required("operand_shape_index", Text, "the part of the operand, `{}` for the whole"),
     _refers("values", "value_id"),
     _refers("instructions", "instruction_id"),
-    comment="A use of a value.",
+    comment="A row per use of a value.",
 )
 
 live_ranges = Table(
@@ -599,7 +604,7 @@ live_ranges = Table(
     _required("start_time", Integer, "the first time the value is live"),
     _required("end_time", Integer, "the last time the value is live; schedule_length if live out"),
     _refers("values", "value_id"),
-    comment="A value's live range; thread-local values and some constants have no row.",
+    comment="A row per value with a live range; thread-local values and some constants have none.",
 )
 
 instructions = Table(
@@ -669,7 +674,7 @@ instructions = Table(
     _refers("computations", "computation"),
     _refers("scopes", "scope_id"),
     _refers("stack_frames", "stack_frame_id"),
-    comment="An instruction named anywhere in the module.",
+    comment="A row per instruction named anywhere in the module.",
 )
 
 kernel_parts = Table(
@@ -701,7 +706,8 @@ kernel_parts = Table(
         "size_bytes", BigInteger, "all its buffers with padding; null outside of VMEM and SMEM"
     ),
     _refers("instructions", "instruction_id"),
-    comment="What a Pallas kernel for TPU keeps on chip, from the module in its backend_config.",
+    comment="A row per part of what a Pallas kernel for TPU keeps on chip, from the module in its"
+    " backend_config.",
 )
 
 scopes = Table(
@@ -723,8 +729,7 @@ scopes = Table(
         "module_path with {} for the number of a repeated layer, for example net/block_{}/mlp: the"
         " same for all of its repetitions",
     ),
-    comment="A scope of the program and an operation in it: what op_names say, stored once; a row "
-    "for each operation of a scope.",
+    comment="A row per scope of the program and operation in it: what op_names say, stored once.",
 )
 
 operands = Table(
@@ -735,7 +740,7 @@ operands = Table(
     _key("operand_number", Integer, "from 0"),
     _required("operand_instruction_id", Integer, "the instruction that computes the operand"),
     _refers("instructions", "instruction_id"),
-    comment="An operand of an instruction, from HLO text.",
+    comment="A row per operand of an instruction, from HLO text.",
 )
 
 control_dependencies = Table(
@@ -745,7 +750,7 @@ control_dependencies = Table(
     _key("instruction_id", Integer, "the instruction, see `instructions`"),
     _key("predecessor_instruction_id", Integer, "the instruction that must run before it"),
     _refers("instructions", "instruction_id"),
-    comment="An order between two instructions of a computation that no operand asks for: "
+    comment="A row per order between two instructions of a computation that no operand asks for: "
     "control-predecessors in HLO text.",
 )
 
@@ -778,8 +783,8 @@ passes = Table(
         "changes", Text, "the opcodes whose counts changed since the text before, with the changes"
     ),
     _required("text_bytes", BigInteger, "the text's size"),
-    comment="A text of the program between two passes of the compiler, which XLA dumps with "
-    "--xla_dump_hlo_pass_re.",
+    comment="A row per text of the program between two passes of the compiler, which XLA dumps "
+    "with --xla_dump_hlo_pass_re.",
 )
 
 buffer_passes = Table(
@@ -801,8 +806,8 @@ buffer_passes = Table(
     _required("is_certain", Boolean, "names or all that is said of the instruction tell it"),
     _refers("values", "value_id"),
     _refers("passes", "step"),
-    comment="What the compiler's passes did to the instruction that makes a large buffer of the "
-    "peak.",
+    comment="A row per event in which the compiler's passes changed the instruction that makes a "
+    "large buffer of the peak.",
 )
 
 computations = Table(
@@ -818,16 +823,15 @@ computations = Table(
         " count counts once (trip_count of its body in `calls` is null, `modules`.unknown_loops "
         "counts such loops), and of a conditional all branches count",
     ),
-    comment="An HLO computation, from HLO text.",
+    comment="A row per HLO computation, from HLO text.",
 )
 
 calls = Table(
     "calls",
     metadata,
-    _required(
-        "module_id", BigInteger, "the module, see `modules`", ForeignKey("modules.module_id")
-    ),
-    _required("instruction_id", Integer, "the calling instruction"),
+    _module_id(),
+    _key("instruction_id", Integer, "the calling instruction"),
+    _key("call_number", Integer, "from 0, in the text's order"),
     _required("attribute", Text, "the attribute that names the computation, for example body"),
     _required("computation", Text, "the called computation, see `computations`"),
     _optional(
@@ -838,8 +842,7 @@ calls = Table(
     ),
     _refers("instructions", "instruction_id"),
     _refers("computations", "computation"),
-    comment="A computation that an instruction calls, from HLO text. No key: an instruction may"
-    " call one twice.",
+    comment="A row per computation that an instruction calls, from HLO text.",
 )
 
 stack_frames = Table(
@@ -855,7 +858,7 @@ stack_frames = Table(
     _optional("column_start", Integer, "the column, from 1"),
     _optional("column_end", Integer, "the column where the call ends"),
     _refers("stack_frames", "parent_frame_id", "stack_frame_id"),
-    comment="A Python frame, from HLO text.",
+    comment="A row per Python frame, from HLO text.",
 )
 
 compiler_flags = Table(
@@ -869,7 +872,7 @@ compiler_flags = Table(
         "do not change the program",
     ),
     _required("value", Text, "the flag's value; of a file's path only the file's name"),
-    comment="A flag of a set of compiler flags.",
+    comment="A row per flag of a set of compiler flags.",
 )
 
 reported_peak = Table(
@@ -880,8 +883,8 @@ reported_peak = Table(
     _required("instruction", Text, "the defining instruction's name"),
     _optional("shape_index", Text, "the part of the instruction's shape; null if not printed"),
     _required("size_bytes", BigInteger, "the logical size, as XLA reports it"),
-    comment="A row of XLA's own list of the values live at its peak; where origin is derived, the "
-    "list is worked out as XLA does.",
+    comment="A row per value in XLA's own list of those that are live at its peak; where origin "
+    "is derived, the list is worked out as XLA does.",
 )
 
 occupancy = Table(
@@ -894,7 +897,8 @@ occupancy = Table(
     _required("occupied_bytes", BigInteger, "union of the live values' addresses"),
     _space(),
     _refers("module_memory", "memory_space"),
-    comment="How full a memory space is, from one change to the next.",
+    comment="A row per memory space and stretch of the schedule without a change: how full the "
+    "space is.",
 )
 
 module_memory = Table(
@@ -954,7 +958,7 @@ module_memory = Table(
         regresses=False,
     ),
     _refers("instructions", "peak_instruction_id", "instruction_id"),
-    comment="A module's memory in one space; `trends` reads this table.",
+    comment="A row per module and memory space, with the metrics that `trends` follows.",
 )
 
 traits = Table(
@@ -964,7 +968,8 @@ traits = Table(
     _key("trait", Text, "what is described, for example saved or collective"),
     _key("name", Text, "of which: a source line, an opcode; empty if there is one only"),
     _required("amount", BigInteger, "bytes or a count, as the trait says"),
-    comment="What the cause of a change is told from: facts of a module, worked out at ingest.",
+    comment="A row per fact of a module from which the cause of a change is told, worked out at "
+    "ingest.",
 )
 
 peak_parts = Table(
@@ -989,7 +994,8 @@ peak_parts = Table(
     _optional("source", Text, "the file and line of the user's code, such as zoo.py:40"),
     _required("buffers", Integer, "how many buffers these are"),
     _required("counted_bytes", BigInteger, "what they count for; all parts add up to the peak"),
-    comment="What the main memory holds at its peak, in groups that another program has as well.",
+    comment="A row per group of buffers that the main memory holds at its peak; another program "
+    "has such groups as well.",
 )
 
 lineages = Table(
@@ -1000,8 +1006,8 @@ lineages = Table(
     _required("suite", Text, "the label suite; empty without one"),
     _required("run_number", Integer, "the run's place among the runs of branch and suite, from 1"),
     _optional("previous_run_id", Text, "the run before it, of the same branch and suite"),
-    comment="Which run follows which: runs of one branch and suite. "
-    "Recomputed after every change of runs.",
+    comment="A row per run: which run follows which, of one branch and suite. Recomputed after "
+    "every change of runs.",
 )
 
 history = Table(
@@ -1037,7 +1043,8 @@ history = Table(
         Text,
         "why the dump differs from compared_dump_id; null if it does not, or if that is null",
     ),
-    comment="Which dump follows which from run to run. Recomputed after every change of runs.",
+    comment="A row per dump: which dump follows which from run to run. Recomputed after every "
+    "change of runs.",
 )
 
 causes = Table(
@@ -1057,8 +1064,9 @@ causes = Table(
     ),
     _optional("source", Text, "the line of most of these bytes, such as zoo.py:40"),
     _optional("role", OneOf(*ROLES), "the role of most of these bytes, as in `values`"),
-    comment="The ledger of a dump's cause: the change_bytes of a dump add up to the change of its "
-    "peak against `history`.compared_dump_id. Recomputed with `history`.",
+    comment="A row per term of the cause of a dump's change: the change_bytes of a dump add up to"
+    " the change of its peak against `history`.compared_dump_id. Recomputed with "
+    "`history`.",
 )
 
 gone = Table(
@@ -1069,7 +1077,8 @@ gone = Table(
     _required(
         "last_dump_id", BigInteger, "its last dump, in the run before", ForeignKey("dumps.dump_id")
     ),
-    comment="A series that a run lacks and the run before has. Recomputed with `history`.",
+    comment="A row per run and series that the run lacks and the run before has. Recomputed with "
+    "`history`.",
 )
 
 _metrics = sorted((c for c in module_memory.c if c.info), key=lambda c: int(c.info["place"]))
@@ -1077,19 +1086,18 @@ _METRICS = [metric.name for metric in _metrics]
 accepted_changes = Table(
     "accepted_changes",
     metadata,
-    _required(
+    _key(
         "dump_id",
         BigInteger,
         "the dump whose figure was accepted, see `dumps`",
         ForeignKey("dumps.dump_id"),
     ),
-    _required("memory_space", Integer, "the memory space"),
-    _required("metric", OneOf(*_METRICS), f"the metric: {', '.join(_METRICS)}"),
+    _key("memory_space", Integer, "the memory space"),
+    _key("metric", OneOf(*_METRICS), f"the metric: {', '.join(_METRICS)}"),
     _required("accepted_bytes", BigInteger, "the value that was accepted"),
     _required("reason", Text, "why the change was accepted"),
-    _required("accepted_at", DateTime, "when it was accepted (UTC)"),
-    comment="A growth accepted by `memhouse check --accept`: the new floor of its series. No key: a"
-    " growth may be accepted again.",
+    _key("accepted_at", DateTime, "when it was accepted (UTC)"),
+    comment="A row per growth accepted by `memhouse check --accept`: the new floor of its series.",
 )
 
 oom_reports = Table(
@@ -1139,7 +1147,7 @@ oom_reports = Table(
     _required("is_rounded", Boolean, "XLA printed the sizes rounded, to 3 to 5 digits"),
     _required("is_cut", Boolean, "parts of the message are missing"),
     _required("message", Text, "the message's first line, at most 500 characters"),
-    comment="A message of XLA that memory ran out, from a log or a dump's folder.",
+    comment="A row per message of XLA that memory ran out, from a log or a dump's folder.",
 )
 
 oom_buffers = Table(
@@ -1165,7 +1173,7 @@ oom_buffers = Table(
     _optional("source_line", Integer, "the instruction's line in Python"),
     _optional("stack_frame_id", Integer, "the Python stack, which only the dump can look up"),
     _optional("allocation_type", Text, "for example HLO temp; argument for an argument"),
-    comment="A buffer that a message of XLA lists among the largest.",
+    comment="A row per buffer that a message of XLA lists among the largest.",
 )
 
 # These two have one row and no PRIMARY KEY, because each key takes a block of the file.
@@ -1174,6 +1182,7 @@ schema_version = Table(
     metadata,
     _required("version", Integer, "the number of the schema's version"),
     _required("layout", Text, "the digest of the tables' names, columns and types"),
+    schema=INTERNAL,
     comment="The schema's version.",
 )
 
@@ -1181,13 +1190,20 @@ view_set = Table(
     "view_set",
     metadata,
     _required("digest", Text, "SHA-256 of the canned views' SQL"),
+    schema=INTERNAL,
     comment="The stored set of canned views; another memhouse version replaces it.",
 )
 
 
-# Tables that users do not query.
-INTERNAL = frozenset({"schema_version", "view_set"})
-
 for _table in metadata.tables.values():
     if _table.primary_key:
         _table.comment = f"{_table.comment} Key: {', '.join(_table.primary_key.columns.keys())}."
+
+
+def foreign_keys() -> list[ForeignKeyConstraint]:
+    """All foreign keys, in the order of the tables."""
+    return [
+        key
+        for table in metadata.tables.values()
+        for key in sorted(table.foreign_key_constraints, key=lambda key: key.column_keys)
+    ]
