@@ -8,7 +8,13 @@ from pathlib import Path
 import duckdb
 
 from memhouse import queries
-from memhouse.queries.catalogue import checks, open_with_views, statements
+from memhouse.queries.catalogue import (
+    checks,
+    examples,
+    metadata,
+    open_with_views,
+    statements,
+)
 from memhouse.schema import arrow
 from memhouse.schema.arrow import stored_keys
 from memhouse.schema.ddl import INDEXED
@@ -27,6 +33,16 @@ def files(folder):
 
 
 _VIEWS = "SELECT schema_name, view_name AS name, view_oid FROM duckdb_views() WHERE NOT internal"
+
+
+def test_every_relation_has_a_grain_a_key_an_example_and_comments():
+    for name, table in metadata().tables.items():
+        assert re.search(r"(?:^|[.:?] )A row per ", table.comment), name
+        key = re.search(r" Key: ([a-z_, ]+)\.$", table.comment)
+        assert key, name
+        assert sorted(key[1].split(", ")) == sorted(table.primary_key.c.keys()), name
+        assert examples()[name], name
+        assert all(column.comment for column in table.c), name
 
 
 def test_views_are_made_once(db):

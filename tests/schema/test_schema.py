@@ -159,12 +159,6 @@ def test_reading_cannot_write(copied):
     store.close()
 
 
-def test_every_bulk_table_has_a_key():
-    assert arrow.stored_keys().keys() == set(arrow.tables())
-    for name, key in arrow.stored_keys().items():
-        assert metadata.tables[name].comment.endswith(f" Key: {', '.join(key)}.")
-
-
 @pytest.mark.parametrize("limit", [None, "1GB"])
 def test_blocks_that_were_read_are_forgotten_and_the_users_limit_stays(copied, monkeypatch, limit):
     monkeypatch.setattr(duckdb_file, "_FEW_BLOCKS", "100KB")
