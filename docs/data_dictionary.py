@@ -156,9 +156,12 @@ def picture() -> str:
     for number, names in columns.items():
         names.sort(key=lambda name: mean([places[other][1] for other in refers[name]] or [0]))
         for row, name in enumerate(names):
-            places[name] = number * _WIDTH, row * _HEIGHT
+            places[name] = number * _WIDTH + 1, row * _HEIGHT + 1
     width, height = len(columns) * _WIDTH, max(map(len, columns.values())) * _HEIGHT
-    lines = [f'<svg viewBox="-1 -1 {width} {height}" font-size="13" fill="none">']
+    lines = [
+        '<div style="overflow-x: auto">',
+        f'<svg width="{width}" height="{height}" font-size="13" fill="none">',
+    ]
     for name, (x, y) in places.items():
         # What another table on the way refers to is left out.
         for other in sorted(refers[name] - set().union(*map(reached, refers[name]))):
@@ -170,7 +173,7 @@ def picture() -> str:
         size = f'width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}"'
         lines.append(f'<g><title>{key}</title><rect x="{x}" y="{y}" {size} stroke="currentColor"/>')
         lines.append(f'<text x="{x + 6}" y="{y + 15}" fill="currentColor">{name}</text></g>')
-    return "\n".join([*lines, "</svg>\n"])
+    return "\n".join([*lines, "</svg>", "</div>\n"])
 
 
 def thirty_questions() -> str:

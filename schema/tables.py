@@ -1205,5 +1205,5 @@ def foreign_keys() -> list[ForeignKeyConstraint]:
     return [
         key
         for table in metadata.tables.values()
-        for key in sorted(table.foreign_key_constraints, key=lambda key: key.column_keys)
+        for key in sorted(table.foreign_key_constraints, key=lambda key: [*key.column_keys])
     ]

@@ -43,10 +43,10 @@ FILE_TABLES = f"""SELECT table_name AS "table", estimated_size AS "rows", commen
     FROM duckdb_tables() WHERE schema_name <> '{INTERNAL}'
     ORDER BY table_oid"""
 # The comment of a closed list has its words.
-FILE_COLUMNS = """SELECT column_name AS "column", SPLIT_PART(data_type, '(', 1) AS "type",
+FILE_COLUMNS = f"""SELECT column_name AS "column", SPLIT_PART(data_type, '(', 1) AS "type",
         comment AS "meaning"
     FROM duckdb_columns()
-    WHERE NOT internal AND table_name = $1
+    WHERE NOT internal AND schema_name <> '{INTERNAL}' AND table_name = $1
         AND table_name IN (SELECT table_name FROM duckdb_tables())
     ORDER BY column_index"""
 

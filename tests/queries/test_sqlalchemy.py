@@ -55,7 +55,9 @@ def test_every_foreign_key_joins_and_leads_to_rows(asked):
     for table in tables.values():
         to = [key.referred_table.name for key in table.foreign_key_constraints]
         assert len(to) == len(set(to)), table.name
-        for key in table.foreign_key_constraints:
+        # `verify` checks those of tables.
+        is_view = table.name in public_views()
+        for key in table.foreign_key_constraints if is_view else ():
             other = key.referred_table.alias()
             pairs = zip(key.columns, key.elements, strict=True)
             same = [column == other.c[element.column.name] for column, element in pairs]
