@@ -137,7 +137,7 @@ _WIDTH, _HEIGHT, _BOX_WIDTH, _BOX_HEIGHT = 190, 34, 150, 22
 
 
 def picture() -> str:
-    """The tables and their foreign keys, as SVG: a table stands right of all that it refers to."""
+    """The tables and their foreign keys, as SVG: a table is right of those that it refers to."""
     refers = {
         name: {key.column.table.name for key in metadata().tables[name].foreign_keys} - {name}
         for name in tables()

@@ -4,10 +4,9 @@ These comments are stored in the database and become the data dictionary.
 Sizes and offsets are bytes (BIGINT); times are positions in the module's flattened
 schedule, and both ends of a live range are inclusive.
 
-A primary key says what identifies a row, and a foreign key how two tables are joined: at most one
-leads from a table to another, so that SQLAlchemy joins them without a condition. A file has few of
-these keys (see `ddl.py`); `memhouse verify` checks all. A null that refers to nothing, and
-flags_id and files_id, which refer to the rows of a set, are foreign keys too.
+A primary key identifies a row, and a foreign key joins two tables: at most one leads from a table
+to another, so that SQLAlchemy joins them without a condition. flags_id and files_id lead to the
+rows of a set. A file has few of these keys (see `ddl.py`); `memhouse verify` checks all.
 
 The file is long because it is one list of all columns.
 """
@@ -706,8 +705,8 @@ kernel_parts = Table(
         "size_bytes", BigInteger, "all its buffers with padding; null outside of VMEM and SMEM"
     ),
     _refers("instructions", "instruction_id"),
-    comment="A row per part of what a Pallas kernel for TPU keeps on chip, from the module in its"
-    " backend_config.",
+    comment="A row per block, scratch or semaphore that a Pallas kernel for TPU keeps on chip, "
+    "from the module in its backend_config.",
 )
 
 scopes = Table(
