@@ -16,8 +16,6 @@ import pyarrow as pa
 
 # When and by which version rows were written: two ingests of the same dumps differ in these.
 _LEFT_OUT_COLUMNS = ("ingested_at", "entered_at", "tool_version")
-# Which text of the views a warehouse holds, and who did what when.
-_LEFT_OUT_TABLES = ("view_set", "journal")
 _MODULES_AT_ONCE = 8
 
 
@@ -109,13 +107,13 @@ def _only_in(these: pa.Table, those: pa.Table) -> pa.Table:
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, kind: str) -> dict[str, list[str]]:
-    """The columns of each table or public view, in order, but those left out."""
+    """The columns of each public table or view, in order, but those of time and the journal."""
     found: dict[str, list[str]] = {}
     for name, column in connection.execute(_COLUMNS, [kind]).fetchall():
         columns = found.setdefault(name, [])
         if column not in _LEFT_OUT_COLUMNS:
             columns.append(column)
-    return {name: columns for name, columns in found.items() if name not in _LEFT_OUT_TABLES}
+    return {name: columns for name, columns in found.items() if name != "journal"}
 
 
 def _quoted(name: str) -> str:

@@ -18,7 +18,7 @@ import nbformat
 import zstandard
 
 from memhouse.docs.command_reference import reference
-from memhouse.docs.data_dictionary import data_dictionary, thirty_questions
+from memhouse.docs.data_dictionary import pages, thirty_questions
 
 ROOT = Path(__file__).parents[1]
 # What is a page beside docs/; README.md is the first.
@@ -50,6 +50,7 @@ def lay_out(folder: Path) -> None:
         (folder / "pages" / page).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / page, folder / "pages" / page)
     for page, text in GENERATED.items():
+        (folder / "pages" / page).parent.mkdir(exist_ok=True)
         (folder / "pages" / page).write_text(text())
     package = folder / "packages/memhouse"
     package.mkdir(parents=True)
@@ -95,7 +96,7 @@ def executed(folder: Path) -> nbformat.NotebookNode:
 
 # Pages that are made of code and of the notebook, and how.
 GENERATED = {
-    "docs/data-dictionary.md": data_dictionary,
+    **{f"docs/{page}": text for page, text in pages().items()},
     "docs/thirty-questions.md": thirty_questions,
     "docs/reference/cli.md": reference,
     "docs/notebooks/it-grew.md": notebook_page,

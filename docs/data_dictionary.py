@@ -1,14 +1,45 @@
-"""The data dictionary: every table, view and function with examples, as Markdown.
+"""The data dictionary, as Markdown: an index, and a page of the relations of each subject.
 
-And the questions among its examples. `make docs` makes a page of the site of each.
+And the questions among their examples. `make docs` makes pages of the site of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from statistics import mean
 
-from sqlalchemy import Column
+from sqlalchemy import Column, Table
 
-from memhouse.queries.catalogue import Example, examples, macro_columns, public_macros, public_views
-from memhouse.schema.tables import INTERNAL, OneOf, metadata
+from memhouse.queries.catalogue import (
+    Example,
+    Macro,
+    examples,
+    macro_columns,
+    metadata,
+    public_macros,
+)
+from memhouse.schema.arrow import tables
+from memhouse.schema.tables import OneOf
+
+# The tables, views and functions of each subject.
+SUBJECTS = {
+    "Programs and runs": """runs runs_summary run_parts run_labels run_programs differing_hosts
+        lineages dumps dump_files file_sets compiler_flags modules entry_shapes latest journal
+        module run""",
+    "Memory over time": """allocations values buffers live_ranges alias_sets positions uses
+        occupancy timeline timeline_by_space buffers_at live_at timeline_of""",
+    "Peaks and metrics": """module_memory memory_spaces metrics peaks peaks_by_space peak_buffers
+        peak_buffers_by_space peak_parts reported_peak fragmentation fragmentation_by_space padding
+        gib mib pct""",
+    "Owners": "owners owners_by_space owners_of callers_of scopes stack_frames",
+    "History": """series missing gone history trends trends_by_space scope_trends regressions
+        causes traits accepted_changes history_of diff_buffers""",
+    "Code": """instructions operands control_dependencies computations calls work_by_pass
+        work_by_scope work_trends""",
+    "Residuals, donations, kernels, passes": """residuals saved_for_backward long_lived
+        missed_donations wasted_donations kernels kernel_parts kernel_trends passes pass_steps
+        buffer_passes""",
+    "Out of memory": "oom_reports oom_buffers",
+}
 
 _INTRODUCTION = """\
 # Data dictionary
@@ -19,8 +50,10 @@ schedule, and both ends of a live range are inclusive; columns of the type `time
 and have no zone. An id is less than 2^53, so that JSON and programs that read numbers as doubles
 keep it; Excel and .xlsx files keep 15 digits, so import ids as text there. An `enum` is a closed
 list of words, in the order in which it sorts; `DESCRIBE` shows them.
-"""
 
+The tables. A line leads to the table on the left that a foreign key refers to. Views join by the
+same columns.
+"""
 
 _QUESTIONS = """\
 # Thirty questions
@@ -30,31 +63,117 @@ answers it. Each is run by a test. Columns and more examples: [data dictionary](
 """
 
 
-def data_dictionary() -> str:
-    """The whole dictionary."""
-    parts = [_INTRODUCTION, "## Tables\n"]
-    for table in metadata.tables.values():
-        if table.name not in INTERNAL:
-            parts.append(f"### {table.name}\n\n{table.comment}\n")
-            columns = [(f"`{c.name}`", _type_name(c), c.comment or "") for c in table.columns]
-            parts.append(_rows(("column", "type", "meaning"), columns))
-            parts += map(_shown, examples().get(table.name, []))
-    parts.append("## Views\n")
-    for view in public_views().values():
-        parts.append(f"### {view.name}\n\n{view.answers}\n\n{view.description}\n")
-        meanings = [(f"`{name}`", meaning) for name, meaning in view.columns.items()]
-        parts.append(_rows(("column", "meaning"), meanings))
-        parts += map(_shown, examples().get(view.name, []))
-    parts.append("## Functions\n")
-    for macro in public_macros().values():
-        parts.append(f"### {macro.name}\n\n`{macro.signature}`: {macro.answers}\n")
-        parts += [f"{macro.description}\n"] * bool(macro.description)
-        meanings = [(f"`{name}`", meaning) for name, meaning in macro.parameters.items()]
-        parts.append(_rows(("parameter", "meaning"), meanings))
-        meanings = [(f"`{name}`", meaning) for name, meaning in macro_columns(macro).items()]
-        parts += [_rows(("column", "meaning"), meanings)] * bool(meanings)
-        parts += map(_shown, examples()[macro.name])
+def pages() -> dict[str, Callable[[], str]]:
+    """What makes each page of the dictionary, by its path in docs/; the index is the first."""
+    return {"data-dictionary.md": _index} | {
+        _path(subject): partial(_page, subject) for subject in SUBJECTS
+    }
+
+
+def _path(subject: str) -> str:
+    return f"data-dictionary/{subject.lower().replace(',', '').replace(' ', '-')}.md"
+
+
+@cache
+def _links() -> dict[str, str]:
+    """The link to each relation from docs/."""
+    return {
+        name: f"[{name}]({_path(subject)}#{name})"
+        for subject, names in SUBJECTS.items()
+        for name in names.split()
+    }
+
+
+def _index() -> str:
+    parts = [_INTRODUCTION, picture()]
+    for subject, names in SUBJECTS.items():
+        rows = [(_links()[name], _answers(name)) for name in names.split()]
+        parts += [f"## {subject}\n", _rows(("relation", "rows or value"), rows)]
     return "\n".join(parts)
+
+
+def _answers(name: str) -> str:
+    """The first sentence of a relation's comment."""
+    if name in public_macros():
+        return public_macros()[name].answers
+    return f"{(metadata().tables[name].comment or '').split('. ')[0].rstrip('.')}."
+
+
+def _page(subject: str) -> str:
+    parts = [f"# {subject}\n\nA part of the [data dictionary](../data-dictionary.md).\n"]
+    for name in SUBJECTS[subject].split():
+        parts.append(f"## {name}\n")
+        is_macro = name in public_macros()
+        parts += _macro(public_macros()[name]) if is_macro else _table(metadata().tables[name])
+    return "\n".join(parts)
+
+
+def _table(table: Table) -> list[str]:
+    referred = dict.fromkeys(key.column.table.name for key in table.foreign_keys)
+    links = ", ".join(_links()[name].replace("data-dictionary/", "") for name in sorted(referred))
+    columns = [(f"`{c.name}`", _type_name(c), c.comment or "") for c in table.columns]
+    return [
+        f"{table.comment}\n",
+        *[f"Refers to {links}.\n"] * bool(links),
+        *map(_shown, examples()[table.name]),
+        _rows(("column", "type", "meaning"), columns),
+    ]
+
+
+def _macro(macro: Macro) -> list[str]:
+    columns = {"parameter": macro.parameters, "column": macro_columns(macro)}
+    return [
+        f"`{macro.signature}`: {macro.answers} {macro.description}\n",
+        *map(_shown, examples()[macro.name]),
+        *(
+            _rows((kind, "meaning"), [(f"`{name}`", text) for name, text in notes.items()])
+            for kind, notes in columns.items()
+            if notes
+        ),
+    ]
+
+
+_WIDTH, _HEIGHT, _BOX_WIDTH, _BOX_HEIGHT = 190, 34, 150, 22
+
+
+def picture() -> str:
+    """The tables and their foreign keys, as SVG: a table is right of those that it refers to."""
+    refers = {
+        name: {key.column.table.name for key in metadata().tables[name].foreign_keys} - {name}
+        for name in tables()
+    }
+
+    def reached(name: str) -> set[str]:
+        return refers[name].union(*map(reached, refers[name]))
+
+    def column(name: str) -> int:
+        return 1 + max(map(column, refers[name]), default=-1)
+
+    places: dict[str, tuple[int, int]] = {}
+    columns: dict[int, list[str]] = {}
+    for name in sorted(tables(), key=column):
+        columns.setdefault(column(name), []).append(name)
+    for number, names in columns.items():
+        names.sort(key=lambda name: mean([places[other][1] for other in refers[name]] or [0]))
+        for row, name in enumerate(names):
+            places[name] = number * _WIDTH + 1, row * _HEIGHT + 1
+    width, height = len(columns) * _WIDTH, max(map(len, columns.values())) * _HEIGHT
+    lines = [
+        '<div style="overflow-x: auto">',
+        f'<svg width="{width}" height="{height}" font-size="13" fill="none">',
+    ]
+    for name, (x, y) in places.items():
+        # What another table on the way refers to is left out.
+        for other in sorted(refers[name] - set().union(*map(reached, refers[name]))):
+            end_x, end_y = places[other][0] + _BOX_WIDTH, places[other][1] + _BOX_HEIGHT // 2
+            start_y, half = y + _BOX_HEIGHT // 2, (x + end_x) // 2
+            curve = f"M{x},{start_y} C{half},{start_y} {half},{end_y} {end_x},{end_y}"
+            lines.append(f'<path d="{curve}" stroke="currentColor" opacity="0.4"/>')
+        key = ", ".join(metadata().tables[name].primary_key.c.keys())
+        size = f'width="{_BOX_WIDTH}" height="{_BOX_HEIGHT}"'
+        lines.append(f'<g><title>{key}</title><rect x="{x}" y="{y}" {size} stroke="currentColor"/>')
+        lines.append(f'<text x="{x + 6}" y="{y + 15}" fill="currentColor">{name}</text></g>')
+    return "\n".join([*lines, "</svg>", "</div>\n"])
 
 
 def thirty_questions() -> str:
@@ -74,5 +193,6 @@ def _rows(heading: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 def _type_name(column: "Column[object]") -> str:
     type_ = "enum" if isinstance(column.type, OneOf) else column.type.compile()
+    type_ = type_.replace("DATETIME", "TIMESTAMP")
     required = "" if column.nullable else ", not null"
     return f"{type_}{required}".lower()

@@ -55,9 +55,9 @@ def program_relations(program: Program) -> Rows:
     Rows of the program are instruction_ids, see `module_rows.number_instructions`.
     """
     calls = [
-        (row, attribute, program.computation_names[computation])
+        (row, number, attribute, program.computation_names[computation])
         for row in sorted(program.calls)
-        for attribute, computation in program.calls[row]
+        for number, (attribute, computation) in enumerate(program.calls[row])
     ]
     operands = [
         (row, number, operand)
@@ -74,7 +74,7 @@ def program_relations(program: Program) -> Rows:
     ]
     relations: list[tuple[str, Sequence[str], Sequence[tuple[Any, ...]]]] = [
         ("computations", ("computation", "is_entry"), computations),
-        ("calls", ("instruction_id", "attribute", "computation"), calls),
+        ("calls", ("instruction_id", "call_number", "attribute", "computation"), calls),
         ("operands", ("instruction_id", "operand_number", "operand_instruction_id"), operands),
         ("control_dependencies", ("instruction_id", "predecessor_instruction_id"), control),
         ("stack_frames", StackFrame._fields, list(program.frames.values())),

@@ -360,9 +360,7 @@ def views(
 
 
 def _tables(warehouse: Warehouse) -> list[str]:
-    """The tables' names, but for what the warehouse notes for itself."""
-    names = warehouse.tables().table["table"].to_pylist()
-    return sorted(set(names) - {"schema_version", "view_set"})
+    return sorted(warehouse.tables().table["table"].to_pylist())
 
 
 # The rows of the library as answers show them: few columns, the newest first.

@@ -1,8 +1,8 @@
 """The SQL of memhouse: views, macros, statements, checks and examples.
 
 The files `schema/history/views.sql`, those of `views/` and those of `macros/` are run as they are,
-in the order of their names; a name is defined before it is used. Public relations are in the schema `main`; those that other views
-build on are in the schema `internal`. A view's comment says what it answers, then what a row is,
+in the order of their names; a name is defined before it is used. Public relations are in the schema
+`main`; those that other views build on are in the schema `internal`. A view's comment says what it answers, then what a row is,
 and last its key. A column's comment stands beside its view if it has a meaning there alone;
 otherwise it is the meaning of the column's name in `views/columns.txt` or in METRICS. A macro's
 comment ends with a line `name: meaning` for each of its parameters, and for columns of its own.
@@ -17,16 +17,33 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    ForeignKeyConstraint,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy.types import TypeEngine
 
+from ..schema.arrow import stored_keys
+from ..schema.ddl import INDEXED
 from ..schema.errors import UsageError, WarehouseError
 from ..schema.history import series
 from ..schema.metrics import METRICS
 from ..schema.readable import quoted
 from ..schema.stores import open_store
 from ..schema.stores.duckdb import Store, open_file
-from ..schema.tables import KEYS
+from ..schema.tables import INTERNAL, OneOf, foreign_keys
+from ..schema.tables import metadata as stored
 from .result import Rows
 
 _HERE = Path(__file__).parent
@@ -34,11 +51,21 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 # What a name means; the lines after the first are indented.
 _NOTE = re.compile(r"^([a-z_0-9]+): (.+(?:\n +.+)*)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^-- (\w+): ([^\n]+)\n(.+?);$", re.MULTILINE | re.DOTALL)
+_WORD = re.compile(r"'([^']*)'")
+_TYPES: dict[str, TypeEngine[Any]] = {
+    "BIGINT": BigInteger(),
+    "INTEGER": Integer(),
+    "DOUBLE": Double(),
+    "VARCHAR": Text(),
+    "BOOLEAN": Boolean(),
+    "TIMESTAMP": DateTime(),
+}
 _KEY = re.compile(r"Key: ([a-z_0-9, ]+)\.$")
 
 _VIEWS = """SELECT view_name AS name, comment FROM duckdb_views()
     WHERE schema_name = 'main' AND NOT internal ORDER BY view_name"""
-_COLUMNS = """SELECT table_name AS view, column_name AS name, comment FROM duckdb_columns()
+_COLUMNS = """SELECT table_name AS view, column_name AS name, data_type AS type, comment
+    FROM duckdb_columns()
     WHERE schema_name = 'main' AND NOT internal
         AND table_name IN (SELECT view_name FROM duckdb_views())
     ORDER BY table_name, column_index"""
@@ -112,9 +139,13 @@ class Check:
 
 @dataclass(frozen=True)
 class _Catalogue:
-    """What the scripts define, by name; `macro_columns`: of macros with rows, by macro."""
+    """What the scripts define, by name; `macro_columns`: of macros with rows, by macro.
+
+    types: the SQL type of each view's columns, in order.
+    """
 
     views: dict[str, View]
+    types: dict[str, list[str]]
     macros: dict[str, Macro]
     macro_columns: dict[str, dict[str, str]]
 
@@ -125,6 +156,9 @@ def _catalogue() -> _Catalogue:
     with closing(open_file(":memory:", create=True)) as store:
         use_views(store)
         views = stored_views(store)
+        types: dict[str, list[str]] = {name: [] for name in views}
+        for row in store.rows(_COLUMNS).to_pylist():
+            types[row["view"]].append(row["type"])
         macros = {
             row["name"]: new_macro(
                 row["name"], row["parameters"], row["comment"], _sql_of("MACRO", row["name"])
@@ -139,7 +173,7 @@ def _catalogue() -> _Catalogue:
                 names = store.rows(f"DESCRIBE FROM {macro.name}({nulls})")["column_name"]
                 notes = meanings | macro.notes
                 macro_columns[macro.name] = {name: notes[name] for name in names.to_pylist()}
-    return _Catalogue(views, macros, macro_columns)
+    return _Catalogue(views, types, macros, macro_columns)
 
 
 def stored_views(store: Store) -> dict[str, View]:
@@ -156,6 +190,45 @@ def stored_views(store: Store) -> dict[str, View]:
 def public_views() -> dict[str, View]:
     """The public views by name."""
     return _catalogue().views
+
+
+@cache
+def metadata() -> MetaData:
+    """The public tables and views as tables of SQLAlchemy, with types, keys and comments.
+
+    A view's columns refer to rows as the columns of the same names do in tables.
+    """
+    relations = MetaData()
+    for table in stored.tables.values():
+        if table.schema != INTERNAL:
+            table.to_metadata(relations)
+    references = {
+        tuple(key.column_keys): key.referred_table.name
+        for key in foreign_keys()
+        if key.column_keys == [element.column.name for element in key.elements]
+    }
+    for name, view in public_views().items():
+        named = zip(view.columns.items(), _catalogue().types[name], strict=True)
+        Table(
+            name,
+            relations,
+            *(
+                Column(
+                    column,
+                    _TYPES.get(type_) or OneOf(*_WORD.findall(type_)),
+                    primary_key=column in view.key,
+                    comment=meaning,
+                )
+                for (column, meaning), type_ in named
+            ),
+            *(
+                ForeignKeyConstraint(columns, [f"{table}.{column}" for column in columns])
+                for columns, table in references.items()
+                if view.columns.keys() >= {*columns}
+            ),
+            comment=f"{view.answers} {view.description}",
+        )
+    return relations
 
 
 def public_names() -> list[str]:
@@ -297,13 +370,14 @@ def statements(subject: str) -> dict[str, str]:
 
 @cache
 def checks() -> tuple[Check, ...]:
-    """All checks that are SQL, by name: the files in `checks/`, and the one of all keys."""
+    """All checks that are SQL, by name: the files in `checks/`, and those of all keys."""
     found = [
         Check(file.stem, _first_line(text), text)
         for file in _HERE.glob("checks/*.sql")
         for text in [file.read_text()]
     ]
-    return tuple(sorted([*found, _keys_are_unique()], key=lambda check: check.name))
+    found += [_keys_are_unique(), _references_lead_to_rows()]
+    return tuple(sorted(found, key=lambda check: check.name))
 
 
 def open_with_views(db: str, *, create: bool = False, read_only: bool = False) -> Store:
@@ -349,12 +423,13 @@ def use_views(store: Store) -> None:
             meaning = quoted(meanings[row["name"]])
             comments.append(f'COMMENT ON COLUMN {row["view"]}."{row["name"]}" IS {meaning};')
     digest = quoted(_digest())
-    comments += ["DELETE FROM view_set;", f"INSERT INTO view_set (digest) VALUES ({digest});"]
+    comments.append("DELETE FROM internal.view_set;")
+    comments.append(f"INSERT INTO internal.view_set (digest) VALUES ({digest});")
     store.execute("\n".join(comments))
 
 
 def _has_views(store: Store) -> bool:
-    return _digest() in store.rows("SELECT digest FROM view_set")["digest"].to_pylist()
+    return _digest() in store.rows("SELECT digest FROM internal.view_set")["digest"].to_pylist()
 
 
 @cache
@@ -369,8 +444,9 @@ def _first_line(text: str) -> str:
 
 
 def _keys_are_unique() -> Check:
-    """The check of the keys that `schema/tables.py` lists."""
-    sql = "\nUNION ALL\n".join(_repeated(table, key) for table, key in KEYS.items())
+    """The check of the primary keys that a file lacks."""
+    keys = stored_keys().items()
+    sql = "\nUNION ALL\n".join(_repeated(*key) for key in keys if key[0] not in INDEXED)
     return Check("keys_are_unique", "Each key occurs once in its table.", sql)
 
 
@@ -387,4 +463,23 @@ def _repeated(table: str, key: tuple[str, ...]) -> str:
     return (
         f"SELECT {module} AS module_id, '{table} ' || {shown} || ' occurs twice' AS breach\n"
         f"FROM {source} GROUP BY {', '.join(key)} HAVING COUNT(*) > 1"
+    )
+
+
+def _references_lead_to_rows() -> Check:
+    """The check of the foreign keys, of which a file has none."""
+    sql = "\nUNION ALL\n".join(map(_dangling, foreign_keys()))
+    return Check("references_lead_to_rows", "The row that a foreign key refers to is stored.", sql)
+
+
+def _dangling(key: ForeignKeyConstraint) -> str:
+    table, column, other = key.table.name, key.column_keys[-1], key.referred_table.name
+    module = "referring.module_id" if "module_id" in key.table.c else "NULL"
+    pairs = zip(key.column_keys, key.elements, strict=True)
+    condition = " AND ".join(f"referring.{a} = referred.{b.column.name}" for a, b in pairs)
+    return (
+        f"SELECT {module} AS module_id,"
+        f" '{table}: {column} ' || referring.{column} || ' is not in {other}' AS breach\n"
+        f'FROM "{table}" AS referring ANTI JOIN "{other}" AS referred ON {condition}\n'
+        f"WHERE referring.{column} IS NOT NULL"
     )

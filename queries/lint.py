@@ -110,7 +110,7 @@ def _relations(nodes: Iterable[Node], store: Store) -> dict[str, _Relation]:
         if name in views:
             found[name] = _Relation(set(views[name].columns), set(views[name].key))
         elif name in stored_columns():
-            found[name] = _Relation(set(stored_columns()[name]), set(stored_keys().get(name, ())))
+            found[name] = _Relation(set(stored_columns()[name]), set(stored_keys()[name]))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .tables import KEYS, metadata
+from .tables import INTERNAL, metadata
 
 _TYPES = {
     "TEXT": pa.string(),
@@ -22,27 +22,24 @@ _TYPES = {
 
 @cache
 def stored_columns() -> dict[str, dict[str, str]]:
-    """Each table's stored columns with their SQL types, in order."""
+    """Each public table's stored columns with their SQL types, in order."""
     return {
         table.name: {column.name: str(column.type) for column in table.c}
         for table in metadata.tables.values()
+        if table.schema != INTERNAL
     }
 
 
 @cache
 def tables() -> list[str]:
-    """The names of all tables."""
+    """The names of the public tables."""
     return [*stored_columns()]
 
 
 @cache
-def stored_keys() -> dict[str, list[str]]:
-    """The columns that identify a row of each table that has such a key."""
-    found = {
-        table.name: [column.name for column in table.primary_key] or [*KEYS.get(table.name, ())]
-        for table in metadata.tables.values()
-    }
-    return {name: key for name, key in found.items() if key}
+def stored_keys() -> dict[str, tuple[str, ...]]:
+    """The columns that identify a row of each public table."""
+    return {name: tuple(metadata.tables[name].primary_key.c.keys()) for name in tables()}
 
 
 @cache

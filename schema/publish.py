@@ -332,7 +332,7 @@ def _tables() -> dict[str, _Relation]:
             {name: table.columns[name].comment or "" for name in arrow.schema(table.name).names},
         )
         for table in metadata.tables.values()
-        if table.name not in INTERNAL
+        if table.schema != INTERNAL
     }
 
 

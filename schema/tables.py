@@ -4,9 +4,9 @@ These comments are stored in the database and become the data dictionary.
 Sizes and offsets are bytes (BIGINT); times are positions in the module's flattened
 schedule, and both ends of a live range are inclusive.
 
-Bulk tables have no PRIMARY KEY, because DuckDB would index every row and the writer
-inserts each module only once. KEYS names the key of each such table, and `memhouse verify`
-checks the keys.
+A primary key identifies a row, and a foreign key joins two tables: at most one leads from a table
+to another, so that SQLAlchemy joins them without a condition. flags_id and files_id lead to the
+rows of a set. A file has few of these keys (see `ddl.py`); `memhouse verify` checks all.
 
 The file is long because it is one list of all columns.
 """
@@ -21,6 +21,8 @@ from sqlalchemy import (
     Computed,
     DateTime,
     Double,
+    ForeignKey,
+    ForeignKeyConstraint,
     Integer,
     MetaData,
     Table,
@@ -41,6 +43,9 @@ from .history.pairing import MATCHES
 from .readable import quoted
 
 metadata = MetaData()
+
+# The schema of tables and views that users do not query; the others are in the default schema.
+INTERNAL = "internal"
 
 # DuckDB does not put a longer text into a dictionary.
 SHORT_TEXT_BYTES = 4096
@@ -74,16 +79,26 @@ class OneOf(UserDefinedType[str]):
 _Type = type[TypeEngine[Any]] | TypeEngine[Any]
 
 
-def _key(name: str, type_: _Type, comment: str) -> Column[Any]:
-    return Column(name, type_, primary_key=True, autoincrement=False, comment=comment)
+def _key(
+    name: str, type_: _Type, comment: str, *refers: ForeignKey, nullable: bool = False
+) -> Column[Any]:
+    return Column(
+        name,
+        type_,
+        *refers,
+        primary_key=True,
+        autoincrement=False,
+        nullable=nullable,
+        comment=comment,
+    )
 
 
-def _required(name: str, type_: _Type, comment: str) -> Column[Any]:
-    return Column(name, type_, nullable=False, comment=comment)
+def _required(name: str, type_: _Type, comment: str, *refers: ForeignKey) -> Column[Any]:
+    return Column(name, type_, *refers, nullable=False, comment=comment)
 
 
-def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
-    return Column(name, type_, comment=comment)
+def _optional(name: str, type_: _Type, comment: str, *refers: ForeignKey) -> Column[Any]:
+    return Column(name, type_, *refers, comment=comment)
 
 
 def _metric(
@@ -124,7 +139,16 @@ def _space() -> Column[Any]:
 
 
 def _module_id() -> Column[Any]:
-    return _required("module_id", BigInteger, "the module, see `modules`")
+    return _key(
+        "module_id", BigInteger, "the module, see `modules`", ForeignKey("modules.module_id")
+    )
+
+
+def _refers(table: str, column: str, key: str = "") -> ForeignKeyConstraint:
+    """The foreign key to a row of the same module in another table."""
+    return ForeignKeyConstraint(
+        ["module_id", column], [f"{table}.module_id", f"{table}.{key or column}"]
+    )
 
 
 runs = Table(
@@ -151,23 +175,28 @@ runs = Table(
         "the time of the newest file (UTC) of the part that entered first; copies and archives "
         "change it: it orders nothing",
     ),
-    comment="One ingested run, for example a night.",
+    comment="A row per ingested run, for example a night.",
 )
 
 run_parts = Table(
     "run_parts",
     metadata,
-    _required("run_id", Text, "the run, see `runs`"),
-    _optional("host", Text, "the host that --host named; null for what was ingested without"),
+    _key("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
+    _key(
+        "host",
+        Text,
+        "the host that --host named; null for what was ingested without",
+        nullable=True,
+    ),
     _required("source", Text, "the ingested path, as given"),
     _required("entered_at", DateTime, "when the part entered, or was replaced (UTC)"),
-    comment="What a run consists of: the parts that hosts ingested by themselves.",
+    comment="A row per part of a run: what a host ingested by itself.",
 )
 
 journal = Table(
     "journal",
     metadata,
-    _required("entry", Integer, "the place in the order of all changes, from 1"),
+    _key("entry", Integer, "the place in the order of all changes, from 1"),
     _required("entered_at", DateTime, "when the change was made (UTC)"),
     _required(
         "action",
@@ -180,23 +209,23 @@ journal = Table(
     _required("tool_version", Text, "the memhouse version that made the change"),
     _required("reader_version", Integer, "the version of its readers, see `modules`"),
     _required("by_whom", Text, "the user's name on the machine; empty if it has none"),
-    comment="Everything that changed the warehouse. Rows are only ever added.",
+    comment="A row per change of the warehouse. Rows are only ever added.",
 )
 
 run_labels = Table(
     "run_labels",
     metadata,
-    _key("run_id", Text, "the run, see `runs`"),
+    _key("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
     _key("key", Text, "the label's name, for example branch, commit or jax"),
     _required("value", Text, "the label's value"),
-    comment="A label of a run: branch, commit, jax version and the like.",
+    comment="A row per label of a run: branch, commit, jax version and the like.",
 )
 
 dumps = Table(
     "dumps",
     metadata,
     _key("dump_id", BigInteger, "hash of run, workload and the dump's file name"),
-    _required("run_id", Text, "the run, see `runs`"),
+    _required("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
     _required("workload", Text, "the dump's folder relative to the ingested path, `.` if none"),
     _required("module_name", Text, "the HLO module's name"),
     _optional("module_number", Integer, "the module's number within its process (module_NNNN)"),
@@ -206,8 +235,18 @@ dumps = Table(
     _optional("platform", Text, "cpu, gpu or tpu; null if the file's name does not say"),
     _optional("target", Text, "the target in the file's name, for example sm_9.0a_gpu"),
     _optional("compiler", Text, "libtpu's changelist in the file's name, for example 933746096"),
-    _optional("module_id", BigInteger, "the content, see `modules`; null if nothing was readable"),
-    _optional("flags_id", BigInteger, "the flags, see `compiler_flags`; null if none were dumped"),
+    _optional(
+        "module_id",
+        BigInteger,
+        "the content, see `modules`; null if nothing was readable",
+        ForeignKey("modules.module_id"),
+    ),
+    _optional(
+        "flags_id",
+        BigInteger,
+        "the flags, see `compiler_flags`; null if none were dumped",
+        ForeignKey("compiler_flags.flags_id"),
+    ),
     _optional("device_kind", Text, "the target device as users name it, for example TPU v5e"),
     _optional(
         "device_memory_bytes",
@@ -222,15 +261,20 @@ dumps = Table(
     ),
     _required("oom", Boolean, "XLA ran out of memory while compiling the module"),
     _optional("host", Text, "the host that ingested it, see `run_parts`; null without one"),
-    _optional("files_id", BigInteger, "the files, see `file_sets` and `dump_files`"),
-    comment="A module as dumped in a run. Many dumps may share one module.",
+    _optional(
+        "files_id",
+        BigInteger,
+        "the files, see `file_sets` and `dump_files`",
+        ForeignKey("file_sets.files_id"),
+    ),
+    comment="A row per module as dumped in a run. Many dumps may share one module.",
 )
 
 file_sets = Table(
     "file_sets",
     metadata,
-    _required("files_id", BigInteger, "the set of files, see `dumps`: a hash of all its rows"),
-    _required(
+    _key("files_id", BigInteger, "the set of files, see `dumps`: a hash of all its rows"),
+    _key(
         "name",
         Text,
         "the file, relative to the dump's workload; after a slash relative to the ingested path",
@@ -255,8 +299,8 @@ file_sets = Table(
         "what is wrong, and what to do; of a file that is ok: what was not "
         "understood or cannot be known",
     ),
-    comment="A file of the dumps of a set, and whether memhouse could read it: what many hosts and "
-    "nights dump alike is stored once. `dump_files` has the files of each dump.",
+    comment="A row per file of the dumps of a set, and whether memhouse could read it: what many "
+    "hosts and nights dump alike is stored once. `dump_files` has the files of each dump.",
 )
 
 modules = Table(
@@ -343,16 +387,16 @@ modules = Table(
         Integer,
         "the loops whose trip count is not known: flops counts their bodies once",
     ),
-    comment="A module's content, stored once even if many runs dumped it.",
+    comment="A row per module: its content, stored once even if many runs dumped it.",
 )
 
 entry_shapes = Table(
     "entry_shapes",
     metadata,
     _module_id(),
-    _required("is_output", Boolean, "true for the result, false for an argument"),
-    _optional("parameter_number", Integer, "the argument's number; null for the result"),
-    _required("shape_index", Text, "the part of the argument or result, `{}` for the whole"),
+    _key("is_output", Boolean, "true for the result, false for an argument"),
+    _key("parameter_number", Integer, "the argument's number; null for the result", nullable=True),
+    _key("shape_index", Text, "the part of the argument or result, `{}` for the whole"),
     _optional("argument_name", Text, "the argument's name in the framework, for example p['emb']"),
     _optional("sharding", Text, "how the argument is sharded, as XLA prints it; null if not told"),
     _required("shape", Text, "the shape with layout"),
@@ -363,14 +407,14 @@ entry_shapes = Table(
     _optional(
         "padded_bytes", BigInteger, "logical size plus tile padding; null if unbounded or not known"
     ),
-    comment="An array in the entry computation's arguments or result.",
+    comment="A row per array in the entry computation's arguments or result.",
 )
 
 allocations = Table(
     "allocations",
     metadata,
     _module_id(),
-    _required("allocation_index", Integer, "XLA's number of the allocation"),
+    _key("allocation_index", Integer, "XLA's number of the allocation"),
     _required("memory_space", Integer, "the allocation's memory space"),
     _required("size_bytes", BigInteger, "the allocation's size"),
     _required("is_parameter", Boolean, "holds an argument of the entry computation"),
@@ -392,14 +436,15 @@ allocations = Table(
     _optional("peak_time", Integer, "of a temp: the first time of peak_bytes"),
     _optional("address", BigInteger, "the address in the compiler's process (some old dumps)"),
     _space(),
-    comment="A buffer allocation.",
+    _refers("module_memory", "memory_space"),
+    comment="A row per buffer allocation.",
 )
 
 values = Table(
     "values",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "XLA's number of the value"),
+    _key("value_id", Integer, "XLA's number of the value"),
     _required("instruction_id", Integer, "the instruction that defines the value"),
     _required("shape_index", Text, "the part of the instruction's shape, `{}` for the whole"),
     _required("is_phi", Boolean, "merges values of a loop or conditional"),
@@ -453,14 +498,17 @@ values = Table(
         "done; null if nothing does, and without scheduled HLO text",
     ),
     _space(),
-    comment="An HLO value: one tensor, from definition to last use.",
+    _refers("instructions", "instruction_id"),
+    _refers("allocations", "allocation_index"),
+    _refers("residuals", "residual_id"),
+    comment="A row per HLO value: one tensor, from definition to last use.",
 )
 
 alias_sets = Table(
     "alias_sets",
     metadata,
     _module_id(),
-    _required("alias_set", Integer, "the smallest value_id of the values"),
+    _key("alias_set", Integer, "the smallest value_id of the values"),
     _required("value_id", Integer, "the largest of the values"),
     _required("start_time", Integer, "the first time a value of the set is live"),
     _required("end_time", Integer, "the last time a value of the set is live"),
@@ -476,14 +524,16 @@ alias_sets = Table(
         Integer,
         "how long the stretch without a touch around the peak is; 0 if touched or not live there",
     ),
-    comment="Values that must share one buffer, in a temp allocation: loops, updates in place.",
+    _refers("values", "value_id"),
+    comment="A row per set of values that must share one buffer, in a temp allocation: loops, "
+    "updates in place.",
 )
 
 residuals = Table(
     "residuals",
     metadata,
     _module_id(),
-    _required("residual_id", Integer, "from 0, the largest first"),
+    _key("residual_id", Integer, "from 0, the largest first"),
     _required("value_id", Integer, "the largest value that holds it"),
     _required("layers", Integer, "the number of layers that it is stacked over; 1 if not stacked"),
     _required("made_instruction_id", Integer, "the instruction that computes it"),
@@ -499,47 +549,54 @@ residuals = Table(
     ),
     _required("idle_end_time", Integer, "the first touch after that stretch"),
     _required("peak_idle_time", Integer, "as in `alias_sets`"),
-    comment="A tensor that the forward pass keeps for the backward pass, with all its copies.",
+    _refers("instructions", "made_instruction_id", "instruction_id"),
+    comment="A row per tensor that the forward pass keeps for the backward pass, with all its "
+    "copies.",
 )
 
 positions = Table(
     "positions",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "the value, see `values`"),
-    _required("position_index", Integer, "0 is where the value is defined"),
+    _key("value_id", Integer, "the value, see `values`"),
+    _key("position_index", Integer, "0 is where the value is defined"),
     _required("instruction_id", Integer, "the instruction whose output holds the value"),
     _required("shape_index", Text, "the part of the output, `{}` for the whole"),
-    comment="A position of a value: a part of an instruction's output.",
+    _refers("values", "value_id"),
+    _refers("instructions", "instruction_id"),
+    comment="A row per position of a value: a part of an instruction's output.",
 )
 
 uses = Table(
     "uses",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "the value, see `values`"),
-    _required("use_index", Integer, "from 0, in XLA's order"),
+    _key("value_id", Integer, "the value, see `values`"),
+    _key("use_index", Integer, "from 0, in XLA's order"),
     _required("instruction_id", Integer, "the instruction that uses the value"),
     _required("operand_number", Integer, "the operand's number, from 0"),
     _required("operand_shape_index", Text, "the part of the operand, `{}` for the whole"),
-    comment="A use of a value.",
+    _refers("values", "value_id"),
+    _refers("instructions", "instruction_id"),
+    comment="A row per use of a value.",
 )
 
 live_ranges = Table(
     "live_ranges",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "the value, see `values`"),
+    _key("value_id", Integer, "the value, see `values`"),
     _required("start_time", Integer, "the first time the value is live"),
     _required("end_time", Integer, "the last time the value is live; schedule_length if live out"),
-    comment="A value's live range; thread-local values and some constants have no row.",
+    _refers("values", "value_id"),
+    comment="A row per value with a live range; thread-local values and some constants have none.",
 )
 
 instructions = Table(
     "instructions",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "memhouse's number of the instruction within the module"),
+    _key("instruction_id", Integer, "memhouse's number of the instruction within the module"),
     _required("instruction", Text, "the name, without %"),
     _optional("computation", Text, "the instruction's computation; null without HLO text"),
     _optional("schedule_time", Integer, "time in the flattened schedule; null if not scheduled"),
@@ -599,15 +656,18 @@ instructions = Table(
         "of a dot or convolution: the FLOPs of one execution, see `computations`.executions; an"
         " addition and a multiplication are two",
     ),
-    comment="An instruction named anywhere in the module.",
+    _refers("computations", "computation"),
+    _refers("scopes", "scope_id"),
+    _refers("stack_frames", "stack_frame_id"),
+    comment="A row per instruction named anywhere in the module.",
 )
 
 kernel_parts = Table(
     "kernel_parts",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "the kernel, see `instructions`"),
-    _required("part", Integer, "from 0, in the order of the kernel's arguments"),
+    _key("instruction_id", Integer, "the kernel, see `instructions`"),
+    _key("part", Integer, "from 0, in the order of the kernel's arguments"),
     _required(
         "kind",
         OneOf(*KINDS),
@@ -630,14 +690,16 @@ kernel_parts = Table(
     _optional(
         "size_bytes", BigInteger, "all its buffers with padding; null outside of VMEM and SMEM"
     ),
-    comment="What a Pallas kernel for TPU keeps on chip, from the module in its backend_config.",
+    _refers("instructions", "instruction_id"),
+    comment="A row per block, scratch or semaphore that a Pallas kernel for TPU keeps on chip, "
+    "from the module in its backend_config.",
 )
 
 scopes = Table(
     "scopes",
     metadata,
     _module_id(),
-    _required("scope_id", Integer, "from 0"),
+    _key("scope_id", Integer, "from 0"),
     _required("scope", Text, "the op_name's path without transformations, wrappers and loops"),
     _required("operation", Text, "the op_name's last component, for example dot_general"),
     _optional(
@@ -652,27 +714,28 @@ scopes = Table(
         "module_path with {} for the number of a repeated layer, for example net/block_{}/mlp: the"
         " same for all of its repetitions",
     ),
-    comment="A scope of the program and an operation in it: what op_names say, stored once; a row "
-    "for each operation of a scope.",
+    comment="A row per scope of the program and operation in it: what op_names say, stored once.",
 )
 
 operands = Table(
     "operands",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "the instruction, see `instructions`"),
-    _required("operand_number", Integer, "from 0"),
+    _key("instruction_id", Integer, "the instruction, see `instructions`"),
+    _key("operand_number", Integer, "from 0"),
     _required("operand_instruction_id", Integer, "the instruction that computes the operand"),
-    comment="An operand of an instruction, from HLO text.",
+    _refers("instructions", "instruction_id"),
+    comment="A row per operand of an instruction, from HLO text.",
 )
 
 control_dependencies = Table(
     "control_dependencies",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "the instruction, see `instructions`"),
-    _required("predecessor_instruction_id", Integer, "the instruction that must run before it"),
-    comment="An order between two instructions of a computation that no operand asks for: "
+    _key("instruction_id", Integer, "the instruction, see `instructions`"),
+    _key("predecessor_instruction_id", Integer, "the instruction that must run before it"),
+    _refers("instructions", "instruction_id"),
+    comment="A row per order between two instructions of a computation that no operand asks for: "
     "control-predecessors in HLO text.",
 )
 
@@ -680,7 +743,7 @@ compiler_passes = Table(
     "compiler_passes",
     metadata,
     _module_id(),
-    _required("step", Integer, "XLA's number of the text; the final text is one more"),
+    _key("step", Integer, "XLA's number of the text; the final text is one more"),
     _optional("pipeline", Text, "the pipeline of passes; null of the final text"),
     _optional(
         "compiler_pass",
@@ -705,16 +768,16 @@ compiler_passes = Table(
         "changes", Text, "the opcodes whose counts changed since the text before, with the changes"
     ),
     _required("text_bytes", BigInteger, "the text's size"),
-    comment="A text of the program between two passes of the compiler, which XLA dumps with "
-    "--xla_dump_hlo_pass_re.",
+    comment="A row per text of the program between two passes of the compiler, which XLA dumps "
+    "with --xla_dump_hlo_pass_re.",
 )
 
 compiler_pass_events = Table(
     "compiler_pass_events",
     metadata,
     _module_id(),
-    _required("value_id", Integer, "the value that is live at the peak, see `values`"),
-    _required("event_number", Integer, "from 0, the first"),
+    _key("value_id", Integer, "the value that is live at the peak, see `values`"),
+    _key("event_number", Integer, "from 0, the first"),
     _required(
         "event",
         OneOf(*EVENTS),
@@ -726,15 +789,17 @@ compiler_pass_events = Table(
     _required("instruction", Text, "the name of the instruction from this text on"),
     _optional("before", Text, "its name in the text before; null if it was not there"),
     _required("is_certain", Boolean, "names or all that is said of the instruction tell it"),
-    comment="What the compiler's passes did to the instruction that makes a large buffer of the "
-    "peak.",
+    _refers("values", "value_id"),
+    _refers("passes", "step"),
+    comment="A row per event in which the compiler's passes changed the instruction that makes a "
+    "large buffer of the peak.",
 )
 
 computations = Table(
     "computations",
     metadata,
     _module_id(),
-    _required("computation", Text, "the name, without %"),
+    _key("computation", Text, "the name, without %"),
     _required("is_entry", Boolean, "the program starts here"),
     _optional(
         "executions",
@@ -743,14 +808,15 @@ computations = Table(
         " count counts once (trip_count of its body in `calls` is null, `modules`.unknown_loops "
         "counts such loops), and of a conditional all branches count",
     ),
-    comment="An HLO computation, from HLO text.",
+    comment="A row per HLO computation, from HLO text.",
 )
 
 calls = Table(
     "calls",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "the calling instruction"),
+    _key("instruction_id", Integer, "the calling instruction"),
+    _key("call_number", Integer, "from 0, in the text's order"),
     _required("attribute", Text, "the attribute that names the computation, for example body"),
     _required("computation", Text, "the called computation, see `computations`"),
     _optional(
@@ -759,15 +825,16 @@ calls = Table(
         "how often a loop calls it: what XLA says, else by its counter; null of other calls, and"
         " where it is not known",
     ),
-    comment="A computation that an instruction calls, from HLO text. No key: an instruction may"
-    " call one twice.",
+    _refers("instructions", "instruction_id"),
+    _refers("computations", "computation"),
+    comment="A row per computation that an instruction calls, from HLO text.",
 )
 
 stack_frames = Table(
     "stack_frames",
     metadata,
     _module_id(),
-    _required("stack_frame_id", Integer, "XLA's number of the frame"),
+    _key("stack_frame_id", Integer, "XLA's number of the frame"),
     _optional("parent_frame_id", Integer, "the calling frame; null at the root"),
     _optional("file", Text, "the Python file"),
     _optional("function", Text, "the Python function"),
@@ -775,52 +842,55 @@ stack_frames = Table(
     _optional("end_line", Integer, "the line where the call ends"),
     _optional("column_start", Integer, "the column, from 1"),
     _optional("column_end", Integer, "the column where the call ends"),
-    comment="A Python frame, from HLO text.",
+    _refers("stack_frames", "parent_frame_id", "stack_frame_id"),
+    comment="A row per Python frame, from HLO text.",
 )
 
 compiler_flags = Table(
     "compiler_flags",
     metadata,
-    _required("flags_id", BigInteger, "hash of the flag set, see `dumps`"),
-    _required(
+    _key("flags_id", BigInteger, "hash of the flag set, see `dumps`"),
+    _key(
         "flag",
         Text,
         "the flag's name; flags of dumps, caches and toolchain folders are left out, because they "
         "do not change the program",
     ),
     _required("value", Text, "the flag's value; of a file's path only the file's name"),
-    comment="A flag of a set of compiler flags.",
+    comment="A row per flag of a set of compiler flags.",
 )
 
 reported_peak = Table(
     "reported_peak",
     metadata,
     _module_id(),
-    _required("rank", Integer, "from 0, in XLA's order"),
+    _key("rank", Integer, "from 0, in XLA's order"),
     _required("instruction", Text, "the defining instruction's name"),
     _optional("shape_index", Text, "the part of the instruction's shape; null if not printed"),
     _required("size_bytes", BigInteger, "the logical size, as XLA reports it"),
-    comment="A row of XLA's own list of the values live at its peak; where origin is derived, the "
-    "list is worked out as XLA does.",
+    comment="A row per value in XLA's own list of those that are live at its peak; where origin "
+    "is derived, the list is worked out as XLA does.",
 )
 
 occupancy = Table(
     "occupancy",
     metadata,
     _module_id(),
-    _required("memory_space", Integer, "the memory space"),
-    _required("start_time", Integer, "the row is valid from here to the next row's start_time"),
+    _key("memory_space", Integer, "the memory space"),
+    _key("start_time", Integer, "the row is valid from here to the next row's start_time"),
     _required("live_bytes", BigInteger, "sum of the live values' sizes; aliased ones count twice"),
     _required("occupied_bytes", BigInteger, "union of the live values' addresses"),
     _space(),
-    comment="How full a memory space is, from one change to the next.",
+    _refers("module_memory", "memory_space"),
+    comment="A row per memory space and stretch of the schedule without a change: how full the "
+    "space is.",
 )
 
 module_memory = Table(
     "module_memory",
     metadata,
     _module_id(),
-    _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
+    _key("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
     _optional(
         "space_name",
         Text,
@@ -877,24 +947,26 @@ module_memory = Table(
         "XLA alone knows what shares memory",
         regresses=False,
     ),
-    comment="A module's memory in one space; `trends` reads this table.",
+    _refers("instructions", "peak_instruction_id", "instruction_id"),
+    comment="A row per module and memory space, with the metrics that `trends` follows.",
 )
 
 traits = Table(
     "traits",
     metadata,
     _module_id(),
-    _required("trait", Text, "what is described, for example saved or collective"),
-    _required("name", Text, "of which: a source line, an opcode; empty if there is one only"),
+    _key("trait", Text, "what is described, for example saved or collective"),
+    _key("name", Text, "of which: a source line, an opcode; empty if there is one only"),
     _required("amount", BigInteger, "bytes or a count, as the trait says"),
-    comment="What the cause of a change is told from: facts of a module, worked out at ingest.",
+    comment="A row per fact of a module from which the cause of a change is told, worked out at "
+    "ingest.",
 )
 
 peak_parts = Table(
     "peak_parts",
     metadata,
     _module_id(),
-    _required("part", Integer, "from 0, the largest first"),
+    _key("part", Integer, "from 0, the largest first"),
     _required(
         "category", OneOf(*CATEGORIES), "argument, output, constant, other or temp, as in `buffers`"
     ),
@@ -912,13 +984,14 @@ peak_parts = Table(
     _optional("source", Text, "the file and line of the user's code, such as zoo.py:40"),
     _required("buffers", Integer, "how many buffers these are"),
     _required("counted_bytes", BigInteger, "what they count for; all parts add up to the peak"),
-    comment="What the main memory holds at its peak, in groups that another program has as well.",
+    comment="A row per group of buffers that the main memory holds at its peak; another program "
+    "has such groups as well.",
 )
 
 dump_series = Table(
     "dump_series",
     metadata,
-    _required("dump_id", BigInteger, "the dump, see `dumps`"),
+    _key("dump_id", BigInteger, "the dump, see `dumps`", ForeignKey("dumps.dump_id")),
     _required("series_id", BigInteger, "the series that goes on with the dump"),
     _required(
         "series_number",
@@ -935,14 +1008,14 @@ dump_series = Table(
         "explained_dump_id", BigInteger, "the dump that `cause` compares with; null without one"
     ),
     _optional("cause", Text, "why the dump differs from explained_dump_id, in a line"),
-    comment="The series of each dump, decided when its run entered: `history` reads it.",
+    comment="A row per dump: its series, decided when its run entered; `history` reads it.",
 )
 
 causes = Table(
     "causes",
     metadata,
-    _required("dump_id", BigInteger, "the dump, see `dumps`"),
-    _required("rank", Integer, "from 1, in the order in which they are told"),
+    _key("dump_id", BigInteger, "the dump, see `dumps`", ForeignKey("dumps.dump_id")),
+    _key("rank", Integer, "from 1, in the order in which they are told"),
     _required(
         "kind", Text, "for example compiler, pass, argument, donation, layers, line or remainder"
     ),
@@ -955,8 +1028,8 @@ causes = Table(
     ),
     _optional("source", Text, "the line of most of these bytes, such as zoo.py:40"),
     _optional("role", OneOf(*ROLES), "the role of most of these bytes, as in `values`"),
-    comment="The ledger of a dump's cause: the change_bytes of a dump add up to the change of its "
-    "peak against `history`.compared_dump_id.",
+    comment="A row per term of the cause of a dump's change: the change_bytes of a dump add up to"
+    " the change of its peak against `history`.compared_dump_id.",
 )
 
 _metrics = sorted((c for c in module_memory.c if c.info), key=lambda c: int(c.info["place"]))
@@ -964,26 +1037,31 @@ _METRICS = [metric.name for metric in _metrics]
 accepted_changes = Table(
     "accepted_changes",
     metadata,
-    _required("dump_id", BigInteger, "the dump whose figure was accepted, see `dumps`"),
-    _required("memory_space", Integer, "the memory space"),
-    _required("metric", OneOf(*_METRICS), f"the metric: {', '.join(_METRICS)}"),
+    _key(
+        "dump_id",
+        BigInteger,
+        "the dump whose figure was accepted, see `dumps`",
+        ForeignKey("dumps.dump_id"),
+    ),
+    _key("memory_space", Integer, "the memory space"),
+    _key("metric", OneOf(*_METRICS), f"the metric: {', '.join(_METRICS)}"),
     _required("accepted_bytes", BigInteger, "the value that was accepted"),
     _required("reason", Text, "why the change was accepted"),
-    _required("accepted_at", DateTime, "when it was accepted (UTC)"),
-    comment="A growth accepted by `memhouse check --accept`: the new floor of its series. No key: a"
-    " growth may be accepted again.",
+    _key("accepted_at", DateTime, "when it was accepted (UTC)"),
+    comment="A row per growth accepted by `memhouse check --accept`: the new floor of its series.",
 )
 
 oom_reports = Table(
     "oom_reports",
     metadata,
-    _required("oom_id", BigInteger, "hash of run, file and line of the message"),
-    _required("run_id", Text, "the run, see `runs`"),
+    _key("oom_id", BigInteger, "hash of run, file and line of the message"),
+    _required("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
     _optional(
         "dump_id",
         BigInteger,
         "the dump of the module that did not fit, see `dumps`; null if the run has none, or "
         "nothing says which of several it is",
+        ForeignKey("dumps.dump_id"),
     ),
     _required("path", Text, "the file that holds the message, relative to the ingested path"),
     _optional("line", Integer, "the message's first line, from 1"),
@@ -1020,15 +1098,15 @@ oom_reports = Table(
     _required("is_rounded", Boolean, "XLA printed the sizes rounded, to 3 to 5 digits"),
     _required("is_cut", Boolean, "parts of the message are missing"),
     _required("message", Text, "the message's first line, at most 500 characters"),
-    comment="A message of XLA that memory ran out, from a log or a dump's folder.",
+    comment="A row per message of XLA that memory ran out, from a log or a dump's folder.",
 )
 
 oom_buffers = Table(
     "oom_buffers",
     metadata,
-    _required("oom_id", BigInteger, "the message, see `oom_reports`"),
-    _required("run_id", Text, "the run, see `runs`"),
-    _required("rank", Integer, "XLA's number of the buffer, from 1, the largest first"),
+    _key("oom_id", BigInteger, "the message, see `oom_reports`", ForeignKey("oom_reports.oom_id")),
+    _required("run_id", Text, "the run, see `runs`", ForeignKey("runs.run_id")),
+    _key("rank", Integer, "XLA's number of the buffer, from 1, the largest first"),
     _required("size_bytes", BigInteger, "the size, with padding"),
     _required(
         "is_rounded",
@@ -1046,7 +1124,7 @@ oom_buffers = Table(
     _optional("source_line", Integer, "the instruction's line in Python"),
     _optional("stack_frame_id", Integer, "the Python stack, which only the dump can look up"),
     _optional("allocation_type", Text, "for example HLO temp; argument for an argument"),
-    comment="A buffer that a message of XLA lists among the largest.",
+    comment="A row per buffer that a message of XLA lists among the largest.",
 )
 
 # These two have one row and no PRIMARY KEY, because each key takes a block of the file.
@@ -1055,6 +1133,7 @@ schema_version = Table(
     metadata,
     _required("version", Integer, "the number of the schema's version"),
     _required("layout", Text, "the digest of the tables' names, columns and types"),
+    schema=INTERNAL,
     comment="The schema's version.",
 )
 
@@ -1062,46 +1141,20 @@ view_set = Table(
     "view_set",
     metadata,
     _required("digest", Text, "SHA-256 of the canned views' SQL"),
+    schema=INTERNAL,
     comment="The stored set of canned views; another memhouse version replaces it.",
 )
 
 
-# The columns that identify a row, for tables without a PRIMARY KEY.
-KEYS = {
-    "run_parts": ("run_id", "host"),
-    "journal": ("entry",),
-    "file_sets": ("files_id", "name"),
-    "entry_shapes": ("module_id", "is_output", "parameter_number", "shape_index"),
-    "allocations": ("module_id", "allocation_index"),
-    "values": ("module_id", "value_id"),
-    "alias_sets": ("module_id", "alias_set"),
-    "residuals": ("module_id", "residual_id"),
-    "positions": ("module_id", "value_id", "position_index"),
-    "uses": ("module_id", "value_id", "use_index"),
-    "live_ranges": ("module_id", "value_id"),
-    "instructions": ("module_id", "instruction_id"),
-    "scopes": ("module_id", "scope_id"),
-    "operands": ("module_id", "instruction_id", "operand_number"),
-    "kernel_parts": ("module_id", "instruction_id", "part"),
-    "control_dependencies": ("module_id", "instruction_id", "predecessor_instruction_id"),
-    "compiler_passes": ("module_id", "step"),
-    "compiler_pass_events": ("module_id", "value_id", "event_number"),
-    "computations": ("module_id", "computation"),
-    "stack_frames": ("module_id", "stack_frame_id"),
-    "compiler_flags": ("flags_id", "flag"),
-    "reported_peak": ("module_id", "rank"),
-    "occupancy": ("module_id", "memory_space", "start_time"),
-    "module_memory": ("module_id", "memory_space"),
-    "traits": ("module_id", "trait", "name"),
-    "peak_parts": ("module_id", "part"),
-    "dump_series": ("dump_id",),
-    "causes": ("dump_id", "rank"),
-    "oom_reports": ("oom_id",),
-    "oom_buffers": ("oom_id", "rank"),
-}
+for _table in metadata.tables.values():
+    if _table.primary_key:
+        _table.comment = f"{_table.comment} Key: {', '.join(_table.primary_key.columns.keys())}."
 
-# Tables that users do not query.
-INTERNAL = frozenset({"schema_version", "view_set"})
 
-for _name, _columns in KEYS.items():
-    metadata.tables[_name].comment = f"{metadata.tables[_name].comment} Key: {', '.join(_columns)}."
+def foreign_keys() -> list[ForeignKeyConstraint]:
+    """All foreign keys, in the order of the tables."""
+    return [
+        key
+        for table in metadata.tables.values()
+        for key in sorted(table.foreign_key_constraints, key=lambda key: [*key.column_keys])
+    ]

@@ -40,13 +40,13 @@ from .base import QUICK_BYTES, SETS, Batch, Compacted, Deleted, Known, StoredFil
 
 # A file holds its tables' meanings, also of tables that a user made.
 FILE_TABLES = f"""SELECT table_name AS "table", estimated_size AS "rows", comment AS "holds"
-    FROM duckdb_tables() WHERE table_name NOT IN {tuple(sorted(INTERNAL))}
+    FROM duckdb_tables() WHERE schema_name <> '{INTERNAL}'
     ORDER BY table_oid"""
 # The comment of a closed list has its words.
-FILE_COLUMNS = """SELECT column_name AS "column", SPLIT_PART(data_type, '(', 1) AS "type",
+FILE_COLUMNS = f"""SELECT column_name AS "column", SPLIT_PART(data_type, '(', 1) AS "type",
         comment AS "meaning"
     FROM duckdb_columns()
-    WHERE NOT internal AND table_name = $1
+    WHERE NOT internal AND schema_name <> '{INTERNAL}' AND table_name = $1
         AND table_name IN (SELECT table_name FROM duckdb_tables())
     ORDER BY column_index"""
 
@@ -347,11 +347,13 @@ def _prepare(
                 f"{name} is empty: fill it with `memhouse ingest PATH`, or name another file"
             )
         _create_tables(connection)
-    elif "schema_version" not in tables:
+    elif f"{INTERNAL}.schema_version" not in tables:
         raise WarehouseError(
             f"{name} is a DuckDB database, but not a warehouse of memhouse: name another file"
         )
-    elif connection.sql("FROM schema_version").fetchall() != [(SCHEMA_VERSION, layout())]:
+    elif connection.sql(f"FROM {INTERNAL}.schema_version").fetchall() != [
+        (SCHEMA_VERSION, layout())
+    ]:
         raise WarehouseError(
             f"{name} was written by another version of memhouse: ingest its dumps into a new "
             "warehouse"
@@ -366,7 +368,8 @@ def _create_tables(connection: duckdb.DuckDBPyConnection) -> None:
             connection.execute(create_tables())
             connection.execute(series.VIEWS)
             connection.execute(
-                "INSERT INTO schema_version VALUES ($1, $2)", [SCHEMA_VERSION, layout()]
+                f"INSERT INTO {INTERNAL}.schema_version VALUES ($1, $2)",
+                [SCHEMA_VERSION, layout()],
             )
             connection.commit()
         except BaseException:
@@ -376,7 +379,8 @@ def _create_tables(connection: duckdb.DuckDBPyConnection) -> None:
             raise
 
 
-_TABLES = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+_TABLES = """SELECT schema_name || '.' || table_name FROM duckdb_tables()
+    WHERE database_name = current_database()"""
 
 
 # Makes a DuckDB file as small as it can be: a copy in a fresh file that takes its place.

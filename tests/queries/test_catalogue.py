@@ -8,10 +8,18 @@ from pathlib import Path
 import duckdb
 
 from memhouse import queries
-from memhouse.queries.catalogue import checks, open_with_views, statements
+from memhouse.queries.catalogue import (
+    checks,
+    examples,
+    metadata,
+    open_with_views,
+    statements,
+)
+from memhouse.schema import arrow
+from memhouse.schema.arrow import stored_keys
+from memhouse.schema.ddl import INDEXED
 from memhouse.schema.errors import QueryError
 from memhouse.schema.metrics import METRICS
-from memhouse.schema.tables import INTERNAL, KEYS, metadata
 
 from ..support.warehouse import fill, reading
 
@@ -25,6 +33,16 @@ def files(folder):
 
 
 _VIEWS = "SELECT schema_name, view_name AS name, view_oid FROM duckdb_views() WHERE NOT internal"
+
+
+def test_every_relation_has_a_grain_a_key_an_example_and_comments():
+    for name, table in metadata().tables.items():
+        assert re.search(r"(?:^|[.:?] )A row per ", table.comment), name
+        key = re.search(r" Key: ([a-z_, ]+)\.$", table.comment)
+        assert key, name
+        assert sorted(key[1].split(", ")) == sorted(table.primary_key.c.keys()), name
+        assert examples()[name], name
+        assert all(column.comment for column in table.c), name
 
 
 def test_views_are_made_once(db):
@@ -68,10 +86,13 @@ def test_every_statement_and_view_runs_on_an_empty_warehouse(db):
 def test_internal_tables_are_not_listed(filled):
     with reading(filled) as store:
         listed = set(store.listed_tables()["table"].to_pylist())
-    assert listed == set(metadata.tables) - INTERNAL
+    assert listed == set(arrow.tables())
 
 
-def test_every_check_is_a_file_or_that_of_all_keys():
-    assert [check.name for check in checks()] == sorted({*files("checks"), "keys_are_unique"})
+def test_every_check_is_a_file_or_one_of_all_keys():
+    of_keys = {"keys_are_unique", "references_lead_to_rows"}
+    assert [check.name for check in checks()] == sorted(of_keys | files("checks").keys())
     (check,) = [check for check in checks() if check.name == "keys_are_unique"]
-    assert re.findall(r'FROM "(\w+)"', check.sql) == list(KEYS)
+    assert re.findall(r'FROM "(\w+)"', check.sql) == [
+        key for key in stored_keys() if key not in INDEXED
+    ]

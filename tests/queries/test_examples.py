@@ -2,11 +2,12 @@
 
 import itertools
 import re
+from xml.etree import ElementTree
 
 import memhouse
-from memhouse.docs.data_dictionary import data_dictionary, thirty_questions
-from memhouse.queries.catalogue import examples, public_macros, public_views
-from memhouse.schema.tables import INTERNAL, metadata
+from memhouse.docs.data_dictionary import pages, picture, thirty_questions
+from memhouse.queries.catalogue import examples, metadata, public_macros, public_views
+from memhouse.schema.arrow import tables
 
 from ..support.history import NIGHTS
 from ..support.warehouse import reading
@@ -23,17 +24,23 @@ SILENT = {
     "The hosts that have other programs than most",
     "The programs that are gone, and since when",
 }
-THERE = {*metadata.tables, *public_views(), *public_macros()} - INTERNAL
+THERE = {*tables(), *public_views(), *public_macros()}
 
 
 def test_the_pages_have_each_relation_and_each_question_once():
-    text = data_dictionary()
-    assert sorted(re.findall(r"^### (.*)", text, re.MULTILINE)) == sorted(THERE)
-    columns = {
-        column.name for name in THERE & {*metadata.tables} for column in metadata.tables[name].c
-    }
+    index, *others = (page() for page in pages().values())
+    text = "\n".join(others)
+    assert sorted(re.findall(r"^## (.*)", text, re.MULTILINE)) == sorted(THERE)
+    assert sorted(re.findall(r"^\| \[(\w+)\]", index, re.MULTILINE)) == sorted(THERE)
+    columns = {column.name for table in metadata().tables.values() for column in table.c}
     assert [name for name in columns if f"| `{name}` | " not in text] == []
     assert thirty_questions().count("```sql") == 30
+
+
+def test_the_picture_has_each_table_and_its_foreign_keys():
+    drawn = ElementTree.fromstring(picture())
+    assert sorted(str(text.text) for text in drawn.iter("text")) == sorted(tables())
+    assert len([*drawn.iter("path")]) > len(tables())
 
 
 def test_every_example_answers(own, filled):

@@ -11,7 +11,7 @@ from memhouse.schema.errors import QueryError, WarehouseError
 from memhouse.schema.stores import duckdb as duckdb_file
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.duckdb import open_file
-from memhouse.schema.tables import INTERNAL, KEYS, metadata
+from memhouse.schema.tables import metadata
 from memhouse.schema.versions import SCHEMA_VERSION, layout
 
 from ..support.command import run_memhouse
@@ -31,7 +31,7 @@ def test_comments_are_stored(filled):
         assert [row[1:] for row in columns if row[0] == table.name] == [
             (column.name, column.comment) for column in table.columns
         ]
-        assert table.name in INTERNAL or all(column.comment for column in table.columns)
+        assert all(column.comment for column in table.columns)
 
 
 def test_sizes_are_bigint_and_times_are_whole_numbers():
@@ -80,10 +80,10 @@ def test_another_layout_is_refused_and_left_alone(filled, tmp_path):
     copied = Path(shutil.copy(filled, tmp_path / "copied.duckdb"))
     db = tmp_path / "other.duckdb"
     changes = [
-        (copied, "UPDATE schema_version SET version = version + 1"),
-        (copied, "UPDATE schema_version SET version = version - 1, layout = 'another'"),
+        (copied, "UPDATE internal.schema_version SET version = version + 1"),
+        (copied, "UPDATE internal.schema_version SET version = version - 1, layout = 'another'"),
         # Of other columns.
-        (copied, "CREATE OR REPLACE TABLE schema_version AS SELECT '1' AS version_num"),
+        (copied, "CREATE OR REPLACE TABLE internal.schema_version AS SELECT '1' AS version_num"),
         # And no warehouse at all.
         (db, "CREATE TABLE mine AS SELECT 1 AS one"),
     ]
@@ -142,7 +142,9 @@ def test_an_empty_database_becomes_a_warehouse_only_by_ingest(db):
     with pytest.raises(WarehouseError, match="memhouse ingest"):
         open_and_close(db, read_only=True)
     open_and_close(db, create=True)
-    assert rows(db, "SELECT version, layout FROM schema_version") == [(SCHEMA_VERSION, layout())]
+    assert rows(db, "SELECT version, layout FROM internal.schema_version") == [
+        (SCHEMA_VERSION, layout())
+    ]
 
 
 def test_a_url_names_a_file(tmp_path):
@@ -155,16 +157,6 @@ def test_reading_cannot_write(copied):
     with pytest.raises(QueryError, match="read-only"):
         store.rows("DELETE FROM runs")
     store.close()
-
-
-def test_every_bulk_table_has_a_key():
-    keyed = {name for name, table in metadata.tables.items() if table.primary_key.columns}
-    # An instruction may call a computation twice, and a growth may be accepted again.
-    without = set(metadata.tables) - INTERNAL - keyed - set(KEYS)
-    assert without == {"calls", "accepted_changes"}
-    for name, key in KEYS.items():
-        assert set(key) <= set(metadata.tables[name].c.keys())
-        assert metadata.tables[name].comment.endswith(f" Key: {', '.join(key)}.")
 
 
 @pytest.mark.parametrize("limit", [None, "1GB"])

@@ -21,8 +21,8 @@ VOLATILE = {
     "source",
     "tool_version",
 }
-# A journal is of the moment as a whole, and the digest of the views' text is of the code.
-LEFT_OUT = {"journal", "view_set"}
+# Of the moment as a whole.
+LEFT_OUT = {"journal"}
 
 Digests = dict[str, dict[str, int | str]]
 

@@ -61,13 +61,14 @@ def poison(db: Path, hostile_names: Sequence[str] = NAMES) -> None:
         columns = duck.sql(
             """SELECT table_name, column_name, data_type FROM duckdb_columns()
             WHERE data_type IN ('VARCHAR', 'VARCHAR[]')
-                AND table_name IN (SELECT table_name FROM duckdb_tables())"""
+                AND table_name IN
+                    (SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main')"""
         ).fetchall()
         names_of_columns = {(table, column) for table, column, _ in columns}
         for table, column, kind in columns:
             # Where a shape is in two parts, the whole is made of these.
             is_made = (table, f"_short_{column}") in names_of_columns
-            if column in _OURS or is_made or table == "view_set":
+            if column in _OURS or is_made:
                 continue
             is_list = kind.endswith("[]")
             text = "text" if is_list else column
