@@ -30,7 +30,7 @@ from .queries.check import Check, accept
 from .queries.check import check as _check
 from .queries.diff import diff as _diff
 from .queries.donations import donations as _donations
-from .queries.export import Exported, export
+from .queries.export import Exported, export, export_sql
 from .queries.export_trace import ExportedTrace, export_trace
 from .queries.fitted import Fitted
 from .queries.fragmentation import fragmentation as _fragmentation
@@ -324,10 +324,14 @@ class Warehouse:
         the warehouse, all of it or nothing; with `files` they may open files, and do all else that
         DuckDB can. Raises QueryError, also for what it may not do.
         """
+        self._use_macros()
+        return sql(self._store, query, parameters, write=write, files=files)
+
+    def _use_macros(self) -> None:
+        """Let queries call the functions of `macros`."""
         if not self._has_macros:
             use_macros(self._store, self.macros)
             self._has_macros = True
-        return sql(self._store, query, parameters, write=write, files=files)
 
     def oom(
         self, run: str | None = None, *, log: str | os.PathLike[str] | BinaryIO | None = None
@@ -383,13 +387,14 @@ class Warehouse:
         metric: str | None = None,
         branch: str | None = None,
         memory_space: int | None = None,
+        append: bool = False,
         wide: bool = False,
     ) -> Exported:
         """Write a view or table to a .csv, .json, .parquet or .arrow file.
 
-        `where` is SQL; rows are of the default branch unless a `branch` is named, `*` for all; with
-        `wide`, `trends` has a row per run and series, and with a `metric` too a row per run and a
-        column per program. Raises FileError.
+        `where` is SQL; rows are of the default branch unless a `branch` is named, `*` for all.
+        With `append`, `file` is a folder whose files, one a metric, get the rows of `trends` that
+        they lack; with `wide` files of a row a run and a column a program too. Raises FileError.
         """
         return export(
             self._store,
@@ -402,8 +407,17 @@ class Warehouse:
             metric=metric,
             branch=branch,
             memory_space=memory_space,
+            append=append,
             wide=wide,
         )
+
+    def export_sql(self, query: str, file: str | os.PathLike[str]) -> Exported:
+        """Write the rows of a query, as `sql` runs it, to a file of one of these formats.
+
+        Raises QueryError and FileError.
+        """
+        self._use_macros()
+        return export_sql(self._store, query, file)
 
     def export_trace(
         self, module: str | int, file: str | os.PathLike[str], *, run: str | None = None

@@ -1,7 +1,7 @@
-"""Writes a view or table to a file."""
+"""Writes rows to files: those of a view or table, of a query, and trends to a folder."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,42 +10,34 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ..schema.errors import QueryError, UsageError
-from ..schema.metrics import METRICS
 from ..schema.private_folder import whole_file
 from ..schema.readable import figures_table, quoted
 from ..schema.stores.duckdb import Store
 from .arguments import metric_column, parse_time
+from .catalogue import statement
 from .encoders import csv_parts, json_parts
 from .modules import require_workload
-from .questions import WORK
-from .result import heading
-from .sql import require_harmless
+from .sql import require_harmless, sql
+from .trend_files import append_rows
 
 ENDINGS = (".csv", ".json", ".parquet", ".arrow")
-# What a wide table has of each metric, by the column of `trends`.
-_WIDE = {
-    "value": "",
-    "previous_value": "_previous",
-    "change": "_change",
-    "change_ratio": "_change_ratio",
-    "best_value": "_best",
-}
 
 _NAMES = "workload, module_name, workload || '/' || module_name"
-# Series of one name are numbered.
-_PROGRAM = """workload || '/' || module_name
-    || CASE series_number WHEN 1 THEN '' ELSE ' ' || series_number END"""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A file that was written: its path, and how many rows it has."""
+    """What was written: the path, how many rows, and warnings about the query.
+
+    Of a folder, rows are those that its files got.
+    """
 
     path: Path
     rows: int
+    warnings: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        size = self.path.stat().st_size if self.path.exists() else None
+        size = self.path.stat().st_size if self.path.is_file() else None
         return figures_table(str(self.path), [("rows", self.rows), ("size_bytes", size)])
 
 
@@ -61,37 +53,52 @@ def export(
     metric: str | None = None,
     branch: str | None = None,
     memory_space: int | None = None,
+    append: bool = False,
     wide: bool = False,
 ) -> Exported:
     """Write the chosen rows of a view or table to a file, whole or not at all.
 
     The file's ending tells the format. `where` is SQL; `module` is a workload, a module's name or
-    WORKLOAD/NAME. Rows of runs are of the default branch (see the function `run`) unless a `branch`
-    is named; `*` is all. With a `memory_space` a view of the main memory is that of all spaces.
-    With `wide`, `trends` has a row per run and series, with the columns METRIC, METRIC_previous,
-    METRIC_change, METRIC_change_ratio and METRIC_best of each metric. With `wide` and one `metric`
-    it is what a spreadsheet draws: a row per run, the oldest first, and a column per program, of
-    which helpers are left out unless a `module` is named. Raises UsageError, FileError and
-    QueryError.
+    WORKLOAD/NAME; `metric` is one, several with commas, or `all`. Rows of runs are of the default
+    branch (see the function `run`) unless a `branch` is named; `*` is all. With a `memory_space` a
+    view of the main memory is that of all spaces.
+
+    With `append` `file` is a folder with a file a metric, `peak.csv` and so on, each of which gets
+    the rows of `trends` that it lacks, and of a run that lacks a program one without a value.
+    Helpers are left out unless a `module` is named. With `wide` it has `peak_wide.csv` too, a row a
+    run and a column a program. Raises UsageError, FileError and QueryError.
     """
     path = Path(file)
-    if path.suffix not in ENDINGS:
-        traces = "; a trace of a module ends in .pftrace"
-        raise UsageError(f"{path.name} ends in none of {', '.join(ENDINGS)}{traces}", "file")
+    (_require_folder if append else _require_ending)(path)
     require_place(store, path)
-    if wide and view != "trends":
-        raise UsageError("only the view trends can be wide", "wide")
-    if memory_space is not None and _column_names(store, f"{view}_by_space"):
+    if append and view != "trends":
+        raise UsageError(f"only trends are appended: write {view} to a file", "append")
+    if wide and not append:
+        raise UsageError("goes with --append", "wide")
+    if append or (memory_space is not None and _comments(store, f"{view}_by_space")):
         view = f"{view}_by_space"
+    comments = _comments(store, view)
+    if not comments:
+        raise UsageError(f"there is no view or table {view}: see `memhouse views`", "view")
     narrow = {
         "branch": _of_branch(branch),
         "run_at": _at_least(parse_time(since, "since")),
         "workload": f"workload = {quoted(workload)}" if workload is not None else None,
         "module_name": f"{quoted(module)} IN ({_NAMES})" if module is not None else None,
-        "metric": f"metric = {quoted(metric_column(metric))}" if metric is not None else None,
+        "metric": _of_metrics(metric),
         "memory_space": f"memory_space = {memory_space}" if memory_space is not None else None,
     }
-    query = _query(store, view, where, narrow, wide)
+    conditions = _conditions(view, comments, where, narrow)
+    name = view.replace('"', '""')
+    # In the same order every night, so that two exports can be compared line by line.
+    source, order = f'"{name}"', "ALL"
+    if append:
+        source = f"({statement('export')})"
+        order = "metric, run_at, run_id, workload, module_name, number"
+        conditions += ["is_shown"] if module is None else []
+        conditions += ["memory_space = 0"] if memory_space is None else []
+    clause = " AND ".join(conditions or ["TRUE"])
+    query = f"SELECT * FROM {source} WHERE {clause} ORDER BY {order}"
     require_workload(store, workload)
     try:
         # The user's own `where` is SQL.
@@ -100,9 +107,34 @@ def export(
     except QueryError as error:
         raise UsageError(str(error), "where" if where else "view") from None
     rows = store.ask(query)
-    with whole_file(path) as partial:
-        _write(rows, partial, path.suffix)
-    return Exported(path, int(rows.num_rows))
+    if append:
+        if module is not None and not rows.num_rows:
+            raise UsageError("trends has no such program: see `memhouse trends --all`", "module")
+        return Exported(path, append_rows(path, rows.to_pylist(), wide=wide))
+    return _written(path, rows, comments)
+
+
+def export_sql(store: Store, query: str, file: str | os.PathLike[str]) -> Exported:
+    """Write the rows of a query to a file, whose ending tells the format.
+
+    The query may do what one of `sql` may. Raises UsageError, FileError and QueryError.
+    """
+    path = Path(file)
+    _require_ending(path)
+    require_place(store, path)
+    rows = sql(store, query)
+    return _written(path, rows.table, {}, rows.warnings)
+
+
+def _require_ending(path: Path) -> None:
+    if path.suffix not in ENDINGS:
+        others = "a trace of a module ends in .pftrace, and trends go to a folder with --append"
+        raise UsageError(f"{path.name} ends in none of {', '.join(ENDINGS)}; {others}", "file")
+
+
+def _require_folder(path: Path) -> None:
+    if path.suffix in ENDINGS or (path.exists() and not path.is_dir()):
+        raise UsageError(f"{path} is no folder: --append writes files into one", "file")
 
 
 def require_place(store: Store, path: Path) -> None:
@@ -127,22 +159,29 @@ def _of_branch(branch: str | None) -> str | None:
     return f"branch IS NOT DISTINCT FROM {newest}"
 
 
-def _column_names(store: Store, view: str) -> list[str]:
-    query = """SELECT column_name FROM duckdb_columns()
+def _of_metrics(metric: str | None) -> str | None:
+    if metric in (None, "all"):
+        return None
+    names = ", ".join(quoted(metric_column(name.strip())) for name in metric.split(","))
+    return f"metric IN ({names})"
+
+
+def _comments(store: Store, view: str) -> dict[str, str]:
+    """The columns of a view or table with their comments; none if there is no such relation."""
+    query = """SELECT column_name, comment FROM duckdb_columns()
         WHERE table_name = $1 AND schema_name = 'main' AND NOT internal"""
-    return list(store.rows(query, [view])["column_name"].to_pylist())
+    columns = store.rows(query, [view]).to_pylist()
+    return {column["column_name"]: column["comment"] or "" for column in columns}
 
 
-def _query(
-    store: Store, view: str, where: str | None, narrow: Mapping[str, str | None], wide: bool
-) -> str:
-    """The rows asked for. A view of modules is narrowed by the dumps of these modules.
+def _conditions(
+    view: str, columns: Collection[str], where: str | None, narrow: Mapping[str, str | None]
+) -> list[str]:
+    """The conditions for the rows asked for.
 
-    `narrow` are conditions by the column that a view must have for it, or its dumps.
+    `narrow` are conditions by the column that a view must have for it, or its dumps: a view of
+    modules is narrowed by the dumps of these modules.
     """
-    columns = _column_names(store, view)
-    if not columns:
-        raise UsageError(f"there is no view or table {view}: see `memhouse views`", "view")
     conditions = [f"({where})"] if where else []
     for column, condition in narrow.items():
         if condition is None:
@@ -159,56 +198,40 @@ def _query(
         else:
             chosen = f"SELECT {key} FROM dumps INNER JOIN runs USING (run_id) WHERE {condition}"
             conditions.append(f"{key} IN ({chosen})")
-    if wide and narrow["metric"]:
-        return _by_program(store, view, conditions, narrow)
-    clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    name = view.replace('"', '""')
-    source = f"({_wide(view, columns)})" if wide else f'"{name}"'
-    # In the same order every night, so that two exports can be compared line by line.
-    return f"SELECT * FROM {source}{clause} ORDER BY ALL"
+    return conditions
 
 
-def _wide(view: str, columns: list[str]) -> str:
-    """`trends`, or `trends_by_space`, with the metrics side by side."""
-    keys = [name for name in columns if name not in ("metric", "unit") and name not in _WIDE]
-    values = [
-        f"MAX({column}) FILTER (metric = '{metric}') AS {metric}{ending}"
-        for metric in (*METRICS, WORK)
-        for column, ending in _WIDE.items()
-    ]
-    return f"SELECT {', '.join([*keys, *values])} FROM {view} GROUP BY ALL"
+def _written(
+    path: Path, rows: pa.Table, comments: Mapping[str, str], warnings: tuple[str, ...] = ()
+) -> Exported:
+    with whole_file(path) as partial:
+        match path.suffix:
+            case ".csv":
+                _write_text(csv_parts(rows), partial)
+            case ".json":
+                _write_text(json_parts(rows), partial)
+            case ending:
+                _write_typed(_described(rows, comments), partial, ending)
+    return Exported(path, int(rows.num_rows), warnings)
 
 
-def _by_program(
-    store: Store, view: str, conditions: list[str], narrow: Mapping[str, str | None]
-) -> str:
-    """One metric of `trends`: a row per run, a column per program, named for a reader."""
-    rows = f"SELECT *, {_PROGRAM} AS program FROM {view} WHERE {' AND '.join(conditions)}"
-    shown = "TRUE" if narrow["module_name"] else "BOOL_OR(is_entry)"
-    programs = store.ask(
-        f"SELECT program, ANY_VALUE(metric)::VARCHAR AS metric FROM ({rows})"
-        f" GROUP BY program HAVING {shown} ORDER BY program"
-    )
-    if not programs.num_rows:
-        raise UsageError("trends has no such program: see `memhouse trends --all`", "module")
-    columns = ['run_at AS "time (UTC)"', "run_id AS run"]
-    for program, metric in zip(*programs.to_pydict().values(), strict=True):
-        name = f"{program} {heading(metric)} (bytes)".replace('"', '""')
-        columns.append(f'MAX(value) FILTER (program = {quoted(program)}) AS "{name}"')
-    return f"SELECT {', '.join(columns)} FROM ({rows}) GROUP BY run_at, run_id ORDER BY ALL"
+def _described(rows: pa.Table, comments: Mapping[str, str]) -> pa.Table:
+    """The rows with the comments of their columns as metadata, and times that say they are UTC."""
+    fields = []
+    for field in rows.schema:
+        if pa.types.is_timestamp(field.type) and field.type.tz is None:
+            field = field.with_type(pa.timestamp(field.type.unit, "UTC"))
+        comment = comments.get(field.name)
+        fields.append(field.with_metadata({"comment": comment}) if comment else field)
+    return rows.cast(pa.schema(fields))
 
 
-def _write(rows: pa.Table, file: Path, ending: str) -> None:
-    match ending:
-        case ".csv":
-            _write_text(csv_parts(rows), file)
-        case ".json":
-            _write_text(json_parts(rows), file)
-        case ".parquet":
-            parquet.write_table(rows, file, compression="zstd")
-        case _:
-            with pa.OSFile(os.fspath(file), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as to:
-                to.write_table(rows)
+def _write_typed(rows: pa.Table, file: Path, ending: str) -> None:
+    if ending == ".parquet":
+        parquet.write_table(rows, file, compression="zstd")
+    else:
+        with pa.OSFile(os.fspath(file), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as to:
+            to.write_table(rows)
 
 
 def _write_text(parts: Iterable[str], file: Path) -> None:

@@ -42,7 +42,7 @@ WITHOUT_SIZES = {"tables", "log", "verify"}
 CHARTED = {"timeline", "owners", "trends", "diff"}
 # Reports are opened in a browser; the others write.
 ELSEWHERE = {"accept", "close", "compact", "export", "export_trace", "ingest", "label", "passes"}
-ELSEWHERE |= {"merge", "prune", "publish", "record"}
+ELSEWHERE |= {"export_sql", "merge", "prune", "publish", "record"}
 ELSEWHERE |= {"report", "report_diff", "report_history", "report_site"}
 SIZE = re.compile(r"\d(\.\d\d)? ([KMGT]i)?B\b")
 

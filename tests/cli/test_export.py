@@ -5,17 +5,15 @@ import json
 from datetime import datetime
 
 import duckdb
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import memhouse
 from memhouse.queries.catalogue import public_views
-from memhouse.schema.metrics import METRICS
 
 from ..support.command import run_memhouse
-from ..support.history import NIGHTS, SERIES, TOLD_METRICS, copy_night
+from ..support.history import TOLD_METRICS, copy_night
 from ..support.traces import read_trace
 from ..support.warehouse import fill, rows
 
@@ -118,11 +116,16 @@ def test_types_survive_where_the_format_has_them(history, tmp_path):
     export(history, "trends", tmp_path / "t.arrow")
     of_parquet = pq.read_schema(tmp_path / "t.parquet")
     of_arrow = pa.ipc.open_file(tmp_path / "t.arrow").schema
+    comments = public_views()["trends"].columns
     for schema in (of_parquet, of_arrow):
         assert schema.field("value").type == pa.int64()
         assert schema.field("change_ratio").type == pa.float64()
         assert schema.field("content_changed").type == pa.bool_()
-        assert pa.types.is_timestamp(schema.field("run_at").type)
+        assert schema.field("run_at").type == pa.timestamp("us", "UTC")
+        told = {field.name: field.metadata[b"comment"].decode() for field in schema}
+        assert told == comments
+    times = f"SELECT MIN(run_at AT TIME ZONE 'UTC') FROM '{tmp_path / 't.parquet'}'"
+    assert duckdb.sql(times).fetchall() == [(datetime(2026, 10, 1),)]
 
 
 def test_a_file_is_replaced_its_rows_are_counted_and_times_are_utc(history, tmp_path):
@@ -134,6 +137,28 @@ def test_a_file_is_replaced_its_rows_are_counted_and_times_are_utc(history, tmp_
     assert {str(file), "10", "runs_summary"} <= set(done.stderr.replace(":", "").split())
     assert len(read(file)) == 10
     assert "2026-10-01T00:00:00," in file.read_text()
+
+
+def test_a_query_is_a_file(history, tmp_path):
+    """In each format, with the functions of memhouse.toml and the warnings of `memhouse sql`."""
+    (tmp_path / "own.sql").write_text("CREATE MACRO twice(bytes) AS bytes * 2;\n")
+    (tmp_path / "memhouse.toml").write_text('macros = ["own.sql"]\n')
+    query = """SELECT workload, run_at, twice(peak_bytes) AS twice_bytes FROM peaks
+        WHERE run_id = '2026-10-01' ORDER BY workload"""
+    expected = rows(history, query.replace("twice(peak_bytes)", "peak_bytes * 2"))
+    for ending in ENDINGS:
+        file = tmp_path / f"query.{ending}"
+        done = run_memhouse("export", "--sql", query, "-o", file, "--db", history, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        assert {"4", "query"} <= set(done.stderr.split())
+        assert normal(read(file)) == normal([dict(enumerate(row)) for row in expected])
+    assert pq.read_schema(tmp_path / "query.parquet").field("run_at").type.tz == "UTC"
+    repeats = "SELECT SUM(peak_bytes) FROM module_memory JOIN dumps USING (module_id)"
+    done = run_memhouse("export", "--sql", repeats, "-o", "x.csv", "--db", history, cwd=tmp_path)
+    assert "warning: " in done.stderr
+    with memhouse.open(history, read_only=True, macros=[tmp_path / "own.sql"]) as warehouse:
+        assert warehouse.export_sql(query, tmp_path / "python.csv").rows == 4
+    assert (tmp_path / "python.csv").read_text() == (tmp_path / "query.csv").read_text()
 
 
 def test_no_rows_are_a_whole_file(history, tmp_path):
@@ -157,65 +182,6 @@ def test_a_trace_is_told_by_the_option_or_the_ending(filled, history, tmp_path):
 
 
 # --- which rows ---------------------------------------------------------------------------
-
-
-def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
-    long = export(history, "trends", tmp_path / "long.parquet")
-    wide = export(history, "trends", tmp_path / "wide.parquet", "--wide")
-    endings = {
-        "": "value",
-        "_previous": "previous_value",
-        "_change": "change",
-        "_change_ratio": "change_ratio",
-        "_best": "best_value",
-    }
-    keys = ["run_id", "series_id"]
-    by_key = {(*(row[key] for key in keys), row["metric"]): row for row in long}
-    assert len(wide) == len(long) / len(TOLD_METRICS)
-    for row in wide:
-        for metric in TOLD_METRICS:
-            expected = by_key[(*(row[key] for key in keys), metric)]
-            for ending, column in endings.items():
-                assert row[f"{metric}{ending}"] == expected[column]
-    left_out = {"metric", "unit", *endings.values()}
-    both = [name for name in long[0] if name not in left_out]
-    of_metrics = [f"{metric}{ending}" for metric in (*METRICS, "flops") for ending in endings]
-    assert list(wide[0]) == [*both, *of_metrics]
-    where = "peak_bytes > 2 * peak_bytes_previous"
-    found = export(history, "trends", tmp_path / "wide.json", "--wide", "--where", where)
-    assert [(row["run_id"], row["workload"]) for row in found] == [
-        ("2026-10-05", "llama-cpu"),
-        ("2026-10-10", "llama-v5e"),
-    ]
-
-
-def test_a_metric_by_program_is_read_with_its_types(history, tmp_path):
-    """A row a night and a column a program, as pandas and DuckDB take them to be."""
-    file = tmp_path / "peaks.csv"
-    options = ("--wide", "--metric", "peak", "--space", "0", "--where", "run_id <> '2026-10-07'")
-    export(history, "trends", file, *options)
-    series = [f"{workload}/{module} peak (bytes)" for workload, module in SERIES.items()]
-    nights = [datetime.fromisoformat(night) for night in NIGHTS if night != "2026-10-07"]
-    expected = rows(
-        history,
-        """SELECT run_at, ANY_VALUE(run_id), * FROM (PIVOT (
-            SELECT run_at, run_id, workload, peak_bytes FROM peaks_by_space AS peaks
-            WHERE memory_space = 0 AND run_id <> '2026-10-07')
-        ON workload USING MAX(peak_bytes)) GROUP BY ALL ORDER BY run_at""",
-    )
-    of_pandas = pd.read_csv(file, parse_dates=[0])
-    of_duckdb = duckdb.sql(f"FROM '{file}'").to_arrow_table()
-    for names in (of_pandas.columns, of_duckdb.column_names):
-        assert list(names) == ["time (UTC)", "run", *series]
-    assert of_pandas["time (UTC)"].tolist() == nights
-    assert of_duckdb["time (UTC)"].to_pylist() == nights
-    for place, name in enumerate(series):
-        peaks = [row[place + 4] for row in expected]
-        assert of_pandas[name].dtype == "int64"
-        assert str(of_duckdb.schema.field(name).type) == "int64"
-        assert of_pandas[name].tolist() == of_duckdb[name].to_pylist() == peaks
-    export(history, "trends", file, "--wide", "--metric", "temp", "--module", "jit_generate")
-    assert list(read(file)[0])[2:] == ["decode-v5e/jit_generate temp (bytes)"]
 
 
 def test_rows_for_which_all_conditions_hold(history, tmp_path):
@@ -266,9 +232,7 @@ def test_wrong_usage_writes_nothing(history, tmp_path, monkeypatch):
         ("trends", "x.csv", "--since", "soon"): "'soon'",
         ("compiler_flags", "x.csv", "--workload", "a"): "compiler_flags",
         ("trends", "x.csv", "--workload", "l'lama"): "l'lama",
-        ("peaks", "x.csv", "--wide"): "trends",
-        ("trends", "x.csv", "--wide", "--metric", "nope"): "'nope'",
-        ("trends", "x.csv", "--wide", "--metric", "peak", "--module", "nope"): "--module",
+        ("trends", "x.csv", "--metric", "nope"): "'nope'",
         ("peaks", "x.csv", "--metric", "peak"): "metric",
         ("trends", "x.csv", "--where", "a b"): "",
         ("nope", "x.pftrace"): "'nope'",
@@ -277,6 +241,15 @@ def test_wrong_usage_writes_nothing(history, tmp_path, monkeypatch):
         (MODULE, "x.pftrace", "--since", "2026-10-01"): "--since",
         (MODULE, "x.pftrace", "--wide"): "--wide",
         ("peaks", "x.csv", "--run", "2026-10-01"): "--run",
+        (): "--sql",
+        ("peaks",): "-o FILE",
+        ("--sql", "FROM peaks"): "-o FILE",
+        ("--sql", "FROM peaks", "x.csv"): "-o",
+        ("--sql", "FROM peaks", "-o", "x.csv", "--where", "oom"): "--where",
+        ("--sql", "FROM peaks", "-o", "x.txt"): "x.txt",
+        ("--sql", "FROM nope", "-o", "x.csv"): "nope",
+        ("--sql", "FROM read_text('/etc/passwd')", "-o", "x.csv"): "read_text",
+        ("--sql", "COPY peaks TO 'y.csv'", "-o", "x.csv"): "SELECT",
         (MODULE, "x.pftrace", "--format", "svg"): "'svg'",
     }
     failures = []

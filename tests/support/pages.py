@@ -67,10 +67,14 @@ def tried(name: str, folder: Path) -> Iterator[tuple[Command, str]]:
     """
     asked = WITH_COMMANDS[name]
     if not any("memhouse ingest" in command.text for command in chain(*asked)):
-        shutil.copy(history(), folder / "memhouse.duckdb")
+        _copy_nights(folder)
     for page in PAGES[name]:
         write_files(page, folder)
     yield from replayed(asked, folder, NOT_HERE)
+
+
+def _copy_nights(folder: Path) -> None:
+    shutil.copy(history(), folder / "memhouse.duckdb")
 
 
 def renew(name: str) -> None:
@@ -117,9 +121,12 @@ class _Differences(doctest.DocTestRunner):
 def changed_examples(page: Path, folder: Path) -> list[tuple[doctest.Example, str]]:
     """The examples of a page's `pycon` blocks that print something else, and what they print.
 
-    The blocks run in order, in one session in a folder. Raises what an example raises.
+    The blocks run in order, in one session in a folder, which has the warehouse of the ten nights
+    if they name it. Raises what an example raises.
     """
     text = page.read_text()
+    if '"memhouse.duckdb"' in text:
+        _copy_nights(folder)
     # Blank lines in place of the prose keep the numbers of lines.
     lines = ["\n"] * text.count("\n")
     for block in _PROMPTS.finditer(text):
