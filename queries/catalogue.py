@@ -2,10 +2,11 @@
 
 The files `schema/history/views.sql`, those of `views/` and those of `macros/` are run as they are,
 in the order of their names; a name is defined before it is used. Public relations are in the schema
-`main`; those that other views build on are in the schema `internal`. A view's comment says what it answers, then what a row is,
-and last its key. A column's comment stands beside its view if it has a meaning there alone;
-otherwise it is the meaning of the column's name in `views/columns.txt` or in METRICS. A macro's
-comment ends with a line `name: meaning` for each of its parameters, and for columns of its own.
+`main`; those that other views build on are in the schema `internal`. A view's comment states what
+it answers, then what a row is, and last its key. A column's comment is next to its view if it has
+a meaning there alone; otherwise it is the meaning of the column's name in `views/columns.txt` or in
+METRICS. A macro's comment ends with a line `name: meaning` for each of its parameters, and for
+columns of its own.
 
 A check is a file of `checks/`; the statements of a subject are a file of `statements/`.
 """
