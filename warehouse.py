@@ -55,11 +55,11 @@ from .queries.tables import tables as _tables
 from .queries.timeline import timeline as _timeline
 from .queries.trends import trends as _trends
 from .queries.verify import verify as _verify
+from .schema.compaction import Compacted
 from .schema.errors import UsageError
 from .schema.merge import Merged, merge
 from .schema.publish import Published, publish
-from .schema.stores.base import Compacted
-from .schema.stores.duckdb import Store, open_file
+from .schema.store import Store, open_file
 from .schema.versions import TOOL_VERSION
 
 # Reports are drawn by bokeh, which is slow to import.

@@ -18,9 +18,9 @@ from ..queries.arguments import nearest
 from ..queries.catalogue import open_with_views, public_names
 from ..queries.own_macros import listed_macros
 from ..schema.arrow import tables
+from ..schema.compaction import DELETED_BYTES, QUICK_BYTES
 from ..schema.errors import MemhouseError, UsageError, until_free
-from ..schema.stores.base import DELETED_BYTES, QUICK_BYTES
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .render.text import Format, print_note
 
 Db = Annotated[

@@ -19,8 +19,8 @@ from ..queries.questions import Question, Space
 from ..queries.result import counted, listed
 from ..queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, speedscope
 from ..queries.verify import checks_list
-from ..schema.stores.base import DELETED_BYTES, Deleted
-from ..schema.stores.duckdb import Store
+from ..schema.compaction import DELETED_BYTES
+from ..schema.store import Deleted, Store
 from .commands.compact import what_was_gained
 from .errors import CANNOT_BE_JUDGED, bisecting
 from .options import All, AsFormat, Wide, reading, writing

@@ -9,8 +9,7 @@ from typing import Any
 
 from ..schema import clock, ids
 from ..schema.errors import UsageError
-from ..schema.stores.base import Known
-from ..schema.stores.duckdb import Store
+from ..schema.store import Known, Store
 from .outcomes import FAILED, MISSING, OK
 from .sources.program import Identified, Program
 from .sources.xprof_session import session_time

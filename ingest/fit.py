@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from ..schema.errors import UsageError, WarehouseBusyError
 from ..schema.readable import human_bytes
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from . import fit_worker
 from .fit_axes import Asked, Combination, Value
 from .fit_compiler import ASK_AGAIN_SECONDS, EndedError, Lane

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .fit import (
     MAGNITUDE,
     Point,

@@ -13,8 +13,7 @@ from ..schema import arrow, ids
 from ..schema.errors import UsageError
 from ..schema.journal import entries
 from ..schema.oom_dumps import dump_of
-from ..schema.stores.base import Batch
-from ..schema.stores.duckdb import Store
+from ..schema.store import Batch, Store
 from ..xla.errors import DumpError
 from . import formats
 from .oom_report import OomBuffer, OomReport, merge_reports

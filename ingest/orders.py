@@ -5,7 +5,7 @@ To order a program takes longer than to read it: 0.06 ms per scheduled instructi
 
 from collections.abc import Mapping
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from ..xla.errors import DumpError
 from ..xla.order import MAX_INSTRUCTIONS, order_instructions
 from ..xla.order_buffers import OrderedValue

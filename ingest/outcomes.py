@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ..schema.stores.base import Deleted
+from ..schema.store import Deleted
 from ..xla.errors import DumpError
 from ..xla.program import NotUnderstood, Unread
 

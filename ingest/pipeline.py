@@ -13,8 +13,7 @@ from ..schema import arrow, clock, ids
 from ..schema.errors import UsageError
 from ..schema.journal import entries, entry
 from ..schema.readable import figures_table
-from ..schema.stores.base import Batch, Deleted
-from ..schema.stores.duckdb import Store
+from ..schema.store import Batch, Deleted, Store
 from ..xla.errors import DumpError
 from .choose_run import (
     Chosen,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..schema.stores.duckdb import open_file
+from ..schema.store import open_file
 from .fit_axes import Asked, Value
 from .fit_compiler import FitError, dump_one
 from .pipeline import ingest

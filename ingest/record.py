@@ -19,6 +19,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from ..schema import clock
+from ..schema.connection import database_path
 from ..schema.errors import (
     FileError,
     MemhouseError,
@@ -27,8 +28,7 @@ from ..schema.errors import (
     WarehouseBusyError,
     with_remedy,
 )
-from ..schema.stores import open_store
-from ..schema.stores.duckdb import Store, database_path
+from ..schema.store import Store, open_store
 from .choose_run import Run
 from .pipeline import Summary, ingest_programs, write_empty
 from .sources.dump_folder import find_dumps, is_wanted

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..schema.errors import UsageError
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .choose_run import Run
 from .pipeline import Summary, ingest_programs
 from .sources.compiled import to_lowered

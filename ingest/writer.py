@@ -7,8 +7,7 @@ import pyarrow as pa
 
 from ..schema import arrow, ids
 from ..schema.journal import entries
-from ..schema.stores.base import Batch, Known
-from ..schema.stores.duckdb import Store
+from ..schema.store import Batch, Known, Store
 from ..schema.versions import READER_VERSION
 from .choose_run import Occurrences
 from .outcomes import OK

@@ -26,7 +26,7 @@ from ..schema.errors import (
     duckdb_says,
     until_free,
 )
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .bounded import Answer, Part, bounded
 
 _MOST_ROWS = 200

@@ -17,7 +17,7 @@ from ..queries.read_module import ReadModule
 from ..queries.result import counted
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .measured import Measured, platform_in
 
 # What a program took before, wherever that is kept.

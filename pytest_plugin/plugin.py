@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from ..queries.fitted import Fitted
     from ..queries.read_module import ReadModule
-    from ..schema.stores.duckdb import Store
+    from ..schema.store import Store
     from .baseline import Before, Tests
     from .measured import Limit, Measured
 

@@ -1,6 +1,6 @@
 """What to change first in a program, and by how much its peak would fall."""
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .advice.advice import Advice, advice_of
 from .arguments import parse_size
 from .modules import find_module

@@ -1,6 +1,6 @@
 """The buffers that fill a module's memory."""
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .modules import find_module
 from .owners import callers_of

@@ -41,8 +41,7 @@ from ..schema.errors import UsageError, WarehouseError
 from ..schema.history import series
 from ..schema.metrics import METRICS
 from ..schema.readable import quoted
-from ..schema.stores import open_store
-from ..schema.stores.duckdb import Store, open_file
+from ..schema.store import Store, open_file, open_store
 from ..schema.tables import INTERNAL, OneOf, foreign_keys
 from ..schema.tables import metadata as stored
 from .result import Rows

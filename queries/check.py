@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 
 from ..schema.errors import UsageError
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .advice.finding import Finding
 from .advise import advise
 from .arguments import metric_column

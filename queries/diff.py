@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..schema.errors import UsageError
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .arguments import nearest
 from .catalogue import statement
 from .modules import find_module, helpers_line

@@ -1,6 +1,6 @@
 """Which arguments of a module could be donated, and which are donated for nothing."""
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import Limit, Module, RunOfModule, Space, question

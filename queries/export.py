@@ -12,7 +12,7 @@ from pyarrow import parquet
 from ..schema.errors import QueryError, UsageError
 from ..schema.private_folder import whole_file
 from ..schema.readable import figures_table, quoted
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .arguments import metric_column, parse_time
 from .catalogue import statement
 from .encoders import csv_parts, json_parts

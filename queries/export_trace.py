@@ -13,7 +13,7 @@ import numpy as np
 from ..schema.errors import MissingPackageError, UsageError
 from ..schema.private_folder import whole_file
 from ..schema.readable import figures_table, human_bytes
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .export import require_place
 from .modules import FoundModule, find_module

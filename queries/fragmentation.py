@@ -1,6 +1,6 @@
 """What packing wastes of temp allocations."""
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .modules import of_run_and_workload
 from .questions import Run, Workload, question
 from .result import Rows

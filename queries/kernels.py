@@ -1,6 +1,6 @@
 """What the kernels of modules take for themselves, beside their limits."""
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .modules import find_module, require_workload
 from .questions import OneModule, Run, Workload, question

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from json import dumps
 
 from ..schema.errors import UsageError
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .result import Rows, counted
 from .runs import default_branch, require_runs

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..schema.arrow import stored_columns, stored_keys
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import stored_views
 
 Node = dict[str, Any]

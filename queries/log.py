@@ -1,6 +1,6 @@
 """The journal: everything that changed the warehouse."""
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .questions import Newest, question
 from .result import Rows

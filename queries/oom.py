@@ -12,7 +12,7 @@ from ..schema import arrow
 from ..schema.errors import UsageError
 from ..schema.oom_dumps import dump_of, dumps_that_fit
 from ..schema.readable import command, human_bytes
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from ..xla.frames import is_library
 from .advice.finding import Finding, in_a_line
 from .advise import advise

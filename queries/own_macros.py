@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 
 from ..schema.errors import QueryError, WarehouseError, duckdb_says
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import Macro, new_macro, public_names
 
 _GROUP = "memhouse.macros"

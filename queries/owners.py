@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..schema.errors import UsageError
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import (

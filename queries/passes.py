@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 
 from ..schema.readable import human_bytes
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import Kind, Module, RunOfModule, question

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .modules import of_run_and_workload, or_no_runs, without_helpers
 from .questions import Run, Workload, question
 from .result import Rows, folded

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..schema.errors import UsageError
-from ..schema.stores.base import Deleted
-from ..schema.stores.duckdb import Store
+from ..schema.store import Deleted, Store
 from .arguments import time_before
 from .catalogue import statement
 from .questions import Kind, Runs, question

@@ -24,7 +24,7 @@ from typing import (
 )
 
 from ..schema.metrics import METRICS
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 
 # The kinds of parameter that questions take, each declared once.
 #

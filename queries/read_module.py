@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from ..schema import arrow
 from ..schema.readable import human_bytes
-from ..schema.stores.base import Batch
-from ..schema.stores.duckdb import Store
+from ..schema.store import Batch, Store
 from .advice.advice import Advice
 from .advise import advise
 from .buffers import buffers

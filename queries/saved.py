@@ -1,6 +1,6 @@
 """What the forward pass of a module keeps for its backward pass."""
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import Limit, Module, RunOfModule, Space, question

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..schema.errors import UsageError
 from ..schema.readable import UNITS, human_bytes
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .checking.policy import parse_growth
 from .modules import helpers_line, require_workload

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..schema.metrics import METRICS
 from ..schema.readable import human_bytes
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .arguments import metric_column
 from .catalogue import statement
 from .modules import FoundModule, find_module

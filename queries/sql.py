@@ -3,7 +3,7 @@
 Two walls stand behind each other. DuckDB's own parser takes a statement apart, and only what is
 listed here passes: a SELECT may write too (a CTE that deletes or copies, `enable_profiling`), and
 read files (`read_text`, `glob`). And the connection opens no file but the warehouse, whatever the
-warehouse's views and macros say (`schema/stores/duckdb.py`).
+warehouse's views and macros say (`schema/store.py`).
 """
 
 import json
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..schema.arrow import closed_lists
 from ..schema.errors import QueryError, RefusedError, duckdb_says
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .arguments import nearest
 from .lint import defined_names, descendants, lint
 from .result import Rows

@@ -11,7 +11,7 @@ from itertools import starmap
 from typing import Any, NamedTuple
 
 from ..schema.readable import one_line
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from ..xla.frames import is_library
 from ..xla.scopes import folds
 from .catalogue import statement

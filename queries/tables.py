@@ -1,7 +1,7 @@
 """The tables, and what their columns mean."""
 
 from ..schema.errors import UsageError
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .questions import Table, question
 from .result import Rows
 

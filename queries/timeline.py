@@ -1,6 +1,6 @@
 """How full a module's memory is over its schedule."""
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import Module, RunOfModule, Space, question

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..schema.readable import as_typed, human_bytes
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .arguments import metric_column, parse_time
 from .catalogue import statement
 from .questions import WORK, Branch, MetricOrWork, Since, Space, Workload, question

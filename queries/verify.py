@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..schema.stores.duckdb import Store
+from ..schema.store import Store
 from .catalogue import Check, checks, statement
 from .questions import question
 from .result import Result, Rows, counted

@@ -13,20 +13,13 @@ import duckdb
 import pyarrow as pa
 
 from . import arrow
+from .connection import connect, database_path
 from .errors import WarehouseError
 from .history import series
 from .journal import entries, entry
 from .readable import figures_table
-from .stores.base import SETS
-from .stores.duckdb import (
-    Store,
-    connect,
-    database_path,
-    delete,
-    insert,
-    insert_all,
-    insertion,
-)
+from .store import Store
+from .table_rows import SETS, delete, insert, insert_all, insertion
 from .tables import metadata
 
 # Tables with a row per run, dump or message: small enough to compare in memory.

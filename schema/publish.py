@@ -23,7 +23,7 @@ import pyarrow as pa
 from . import arrow
 from .errors import MissingPackageError, UsageError, WarehouseError, with_remedy
 from .readable import command, figures_table, quoted
-from .stores.duckdb import Store
+from .store import Store
 from .tables import INTERNAL, metadata
 
 # Relations whose rows of a run change with other runs, with labels or with later parts.

@@ -2,8 +2,8 @@
 
 from time import perf_counter
 
+from ...schema.compaction import Compacted
 from ...schema.readable import human_bytes
-from ...schema.stores.base import Compacted
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, writing
 from ..render.text import print_note
 

@@ -16,7 +16,7 @@ from ...queries.result import counted
 from ...queries.runs import runs as all_runs
 from ...schema.errors import WarehouseBusyError, WarehouseError
 from ...schema.readable import command, human_bytes, one_line
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..errors import FAILED
 from ..options import DEFAULT_DB, find_settings, reading
 from ..render.text import (

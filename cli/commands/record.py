@@ -18,7 +18,7 @@ from ...queries.arguments import parse_time
 from ...queries.label import hint_at_branches
 from ...schema.errors import WarehouseError
 from ...schema.readable import command as to_paste
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..errors import FAILED, told
 from ..options import (
     DEFAULT_DB,

@@ -14,7 +14,7 @@ from ...queries.reporting.page import Report
 from ...queries.reporting.site import Site, file_name, is_report, write_site
 from ...queries.result import counted
 from ...schema.readable import human_bytes
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, reading
 from ..render.text import print_note, results
 

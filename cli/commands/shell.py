@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from ... import schema
-from ...schema.stores.duckdb import database_path
+from ...schema.connection import database_path
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, reading
 from ..render.text import print_error
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...schema.errors import UsageError
 from ...schema.readable import human_bytes
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ...xla.errors import DumpError
 from ..catalogue import statement
 from ..modules import FoundModule

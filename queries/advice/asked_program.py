@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ...xla.occupancy import Changes, Extent, occupied_changes, sum_changes
 from ...xla.program import Program as Hlo
 from ..catalogue import statement

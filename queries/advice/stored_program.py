@@ -1,6 +1,6 @@
 """The program of a stored module."""
 
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ...xla.program import Program
 from ...xla.stored_program import program_from_rows
 from ..catalogue import statement

@@ -11,8 +11,7 @@ from ...schema.errors import UsageError
 from ...schema.journal import entries, entry
 from ...schema.metrics import METRICS
 from ...schema.readable import command, human_bytes
-from ...schema.stores.base import Batch
-from ...schema.stores.duckdb import Store
+from ...schema.store import Batch, Store
 from ..catalogue import statement
 from ..result import cause_of
 from ..runs import default_branch

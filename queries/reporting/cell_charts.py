@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ...schema.errors import MemhouseError
 from ...schema.readable import human_bytes, paragraph
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..diff import Diff
 from ..modules import find_module
 from ..result import Rows

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...schema.readable import human_bytes
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..catalogue import statement
 from ..diff import (
     BUFFER,

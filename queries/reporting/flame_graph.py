@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.readable import command, one_line
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..modules import FoundModule
 from ..result import Rows
 from ..stacks import Frame, Stacks, peak_rows, peak_stacks

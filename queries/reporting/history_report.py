@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.readable import human_bytes, one_line
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..diff import BUFFER, changed_buffers, changed_owners, largest_changes
 from ..result import Rows, counted, mark_estimated
 from .page import Chart, Fact, Html, Report, Section, Table, Text, templates

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from bokeh.models import Range1d
 
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..catalogue import statement
 from ..modules import FoundModule
 from ..timeline import timeline

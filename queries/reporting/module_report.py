@@ -10,7 +10,7 @@ from bokeh.models import Range1d
 
 from ...schema.errors import UsageError
 from ...schema.readable import human_bytes, one_line
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..advice.advice import Advice
 from ..advice.finding import Finding, alternatives_left_out, reserved_words, saved_words
 from ..advise import advise

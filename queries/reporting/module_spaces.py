@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...schema.errors import WarehouseError
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..catalogue import statement
 
 # The memory spaces of a module: what is told of each in a report.

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ...schema.errors import UsageError
 from ...schema.readable import human_bytes
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..arguments import parse_time
 from ..catalogue import statement
 from ..result import folded, percent

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...schema.errors import FileError, UsageError, with_remedy
 from ...schema.private_folder import whole_file
 from ...schema.readable import figures_table
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..catalogue import statement
 from ..modules import FoundModule
 from .page import Html, Report, Section, bokeh_script, templates

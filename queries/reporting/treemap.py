@@ -11,7 +11,7 @@ from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, Range1d
 
 from ...schema.readable import one_line
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..catalogue import statement
 from ..modules import FoundModule
 from ..owners import owners

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...schema.stores.duckdb import Store
+from ...schema.store import Store
 from ..catalogue import statement
 from .page import MISSING, Html, differences, packed, templates, whole
 

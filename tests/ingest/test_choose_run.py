@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from memhouse.ingest import writer
-from memhouse.schema.stores import duckdb as duckdb_file
-from memhouse.schema.stores.duckdb import Store
+from memhouse.schema import connection as file_connection
+from memhouse.schema.store import Store
 
 from ..support.clock import at
 from ..support.command import run_memhouse
@@ -289,7 +289,7 @@ def test_a_replacement_that_is_cut_short_replaces_nothing(db, nights, monkeypatc
         cut_short(monkeypatch, after, db, nights / "2026-10-07", run_id="mine", replaces=True)
         assert everything(db) == before
     # DuckDB cannot free its memory as it should: a limit that it could not keep ended it once.
-    monkeypatch.setattr(duckdb_file, "_FEW_BLOCKS", "1KB")
+    monkeypatch.setattr(file_connection, "_FEW_BLOCKS", "1KB")
     (summary,) = fill(db, nights / "2026-10-07", run_id="mine", replaces=True)
     assert (summary.replaced.dumps, summary.dumps) == (4, 3)
     assert run_memhouse("verify", "--db", db).returncode == 0

@@ -76,7 +76,7 @@ CONFINED = [
 CONFINE = """
 import sys
 from memhouse.mcp_server.ask_sql import confined
-from memhouse.schema.stores import open_store
+from memhouse.schema.store import open_store
 store = open_store(sys.argv[1], read_only=True)
 connection = confined(store)
 print(connection.execute("SELECT COUNT(*) FROM peaks").fetchone()[0])

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 import memhouse
+from memhouse.schema import connection as file_connection
 from memhouse.schema.errors import WarehouseError
-from memhouse.schema.stores import duckdb as duckdb_file
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.history import NIGHTS
@@ -214,7 +214,7 @@ def test_who_opened_the_old_file_gets_the_new_one(pruned, monkeypatch, read_only
     connect = duckdb.connect
 
     def too_late(*args, **kwargs):
-        monkeypatch.setattr(duckdb_file.duckdb, "connect", connect)
+        monkeypatch.setattr(file_connection.duckdb, "connect", connect)
         opened = connect(*args, **kwargs)
         # The old file keeps its lock, as if it had been taken a moment later.
         pruned.unlink()
@@ -223,8 +223,8 @@ def test_who_opened_the_old_file_gets_the_new_one(pruned, monkeypatch, read_only
 
     compacted = shutil.copy(pruned, pruned.with_name("compacted.duckdb"))
     compact(compacted)
-    monkeypatch.setattr(duckdb_file.duckdb, "connect", too_late)
-    connection, _ = duckdb_file.connect(str(pruned), read_only=read_only)
+    monkeypatch.setattr(file_connection.duckdb, "connect", too_late)
+    connection, _ = file_connection.connect(str(pruned), read_only=read_only)
     ((blocks,),) = connection.sql("SELECT total_blocks FROM pragma_database_size()").fetchall()
     connection.close()
     assert blocks * 32768 <= compacted.stat().st_size < (blocks + 1) * 32768

@@ -12,7 +12,7 @@ from memhouse.queries.catalogue import (
     public_views,
 )
 from memhouse.schema.errors import WarehouseError
-from memhouse.schema.stores.duckdb import open_file
+from memhouse.schema.store import open_file
 
 from ..support.command import run_memhouse
 from ..support.warehouse import everything, reading, rows

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 import memhouse
-from memhouse.schema.stores import duckdb as duckdb_rows
+from memhouse.schema import table_rows
 from memhouse.schema.versions import READER_VERSION
 
 from ..support.clock import at
@@ -76,7 +76,7 @@ def test_each_change_is_entered_once_or_not_done_and_no_entry_changes(made, db, 
     for name, (change, told) in CHANGES.items():
         before = after
         with monkeypatch.context() as patched:
-            patched.setattr(duckdb_rows, "numbered", fail)
+            patched.setattr(table_rows, "numbered", fail)
             with memhouse.open(db) as warehouse, pytest.raises(FullError):
                 change(warehouse)
         assert state(db) == before, name

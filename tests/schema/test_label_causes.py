@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
+from memhouse.schema import store as store_module
 from memhouse.schema.causes.find_causes import find_causes
-from memhouse.schema.stores import duckdb as duckdb_reading
 
 from ..support.warehouse import rows, writing
 
@@ -18,7 +18,7 @@ def test_causes_are_told_anew_only_for_labels_that_causes_read(own, monkeypatch)
             asked.extend(pairs)
             return find_causes(rows, pairs)
 
-        monkeypatch.setattr(duckdb_reading, "find_causes", told)
+        monkeypatch.setattr(store_module, "find_causes", told)
         with writing(own) as store:
             store.label(["2026-10-05"], {key: "1"})
         assert bool(asked) == is_read
@@ -32,7 +32,7 @@ def test_labels_that_make_a_new_lineage_keep_the_causes_that_stay_true(own, monk
         assert not pairs
         return pa.table({"cause": pa.array([], pa.string())})
 
-    monkeypatch.setattr(duckdb_reading, "find_causes", not_asked)
+    monkeypatch.setattr(store_module, "find_causes", not_asked)
     with writing(own) as store:
         store.label(runs, {"branch": "main"})
     assert rows(own, TOLD) == before

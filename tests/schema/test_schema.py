@@ -7,10 +7,9 @@ import duckdb
 import pytest
 
 from memhouse.schema import arrow
+from memhouse.schema import connection as file_connection
 from memhouse.schema.errors import QueryError, WarehouseError
-from memhouse.schema.stores import duckdb as duckdb_file
-from memhouse.schema.stores.base import Batch
-from memhouse.schema.stores.duckdb import open_file
+from memhouse.schema.store import Batch, open_file
 from memhouse.schema.tables import metadata
 from memhouse.schema.versions import SCHEMA_VERSION, layout
 
@@ -161,7 +160,7 @@ def test_reading_cannot_write(copied):
 
 @pytest.mark.parametrize("limit", [None, "1GB"])
 def test_blocks_that_were_read_are_forgotten_and_the_users_limit_stays(copied, monkeypatch, limit):
-    monkeypatch.setattr(duckdb_file, "_FEW_BLOCKS", "100KB")
+    monkeypatch.setattr(file_connection, "_FEW_BLOCKS", "100KB")
     store = open_file(str(copied))
 
     def ask(query):

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 # The modules whose calls are counted: those that store.
-_STORING = ("memhouse.schema.stores", "memhouse.ingest.pipeline")
+_STORING = (
+    "memhouse.schema.store",
+    "memhouse.schema.table_rows",
+    "memhouse.schema.connection",
+    "memhouse.schema.compaction",
+    "memhouse.ingest.pipeline",
+)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ _DUMPS = """SELECT dumps.dump_id, dumps.run_id, workload, module_number, dumps.m
 def observe(db: Path) -> Observed:
     """The rows of the warehouse, opened as readers open it."""
     from memhouse.schema.errors import WarehouseError
-    from memhouse.schema.stores import open_store
+    from memhouse.schema.store import open_store
 
     from ..support.plain_rows import stored_histories
 

@@ -11,7 +11,7 @@ import memhouse
 from memhouse.queries.checking.judge import Verdict
 from memhouse.schema import arrow
 from memhouse.schema.journal import entries, entry
-from memhouse.schema.stores.base import Batch
+from memhouse.schema.store import Batch
 
 from .shared import shared
 from .warehouse import fill, writing

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from memhouse.schema import arrow
 from memhouse.schema.journal import entries, entry
-from memhouse.schema.stores.base import Batch
-from memhouse.schema.stores.duckdb import Store, open_file
+from memhouse.schema.store import Batch, Store, open_file
 
 from ..schema.plain_history import GRADES, Dump, Histories, Link, Run
 

@@ -8,7 +8,7 @@ from memhouse.queries.reporting.history_report import history_report
 from memhouse.queries.reporting.module_report import module_report
 from memhouse.queries.reporting.page import Report
 from memhouse.queries.reporting.site import write_site
-from memhouse.schema.stores.duckdb import Store
+from memhouse.schema.store import Store
 
 from .warehouse import reading, rows
 

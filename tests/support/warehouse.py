@@ -9,7 +9,7 @@ from memhouse.ingest.pipeline import Summary, ingest
 from memhouse.ingest.workers import Workers
 from memhouse.queries.catalogue import use_views
 from memhouse.schema.arrow import tables
-from memhouse.schema.stores.duckdb import Store, open_file
+from memhouse.schema.store import Store, open_file
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ....schema.stores.duckdb import Store
+from ....schema.store import Store
 from ...modules import FoundModule
 from ..module_spaces import Space
 from ..page import Section

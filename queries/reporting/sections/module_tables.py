@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ....schema.readable import command, human_bytes
-from ....schema.stores.duckdb import Store
+from ....schema.store import Store
 from ...catalogue import statement
 from ...donations import donations
 from ...kernels import kernels

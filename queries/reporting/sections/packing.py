@@ -6,7 +6,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSHover, FactorRange, HoverTool
 
 from ....schema.readable import command, human_bytes
-from ....schema.stores.duckdb import Store
+from ....schema.store import Store
 from ...modules import FoundModule
 from ...result import Rows
 from ..colours import REST, TOTAL
