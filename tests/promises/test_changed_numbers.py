@@ -65,7 +65,8 @@ NUMBERS = {
 # What ingest itself holds a dump against; `verify` has more checks.
 TOLD_AT_INGEST = {
     "computations_are_called",
-    "frames_are_there",
+    "frames_are_named",
+    "references_lead_to_rows",
     "liveness_follows_from_text",
     "names_are_in_hlo_text",
 }
