@@ -283,7 +283,8 @@ COMMENT ON VIEW regressions IS
 'In which run which metric grew: the rows of `trends` that grew by more than one percent.
 
 A row per run, series and metric, of the main memory. For another threshold, filter `trends`, or use
-`memhouse check`. More aliased, constant or thread-local bytes are not a regression.
+`memhouse check`. More aliased, constant or thread-local bytes are not a regression, nor is more
+work: the metrics total_bytes and flops are in `trends` alone.
 
 Key: dump_id, metric.';
 
