@@ -23,21 +23,21 @@ from memhouse.schema.tables import OneOf
 # The tables, views and functions of each subject.
 SUBJECTS = {
     "Programs and runs": """runs runs_summary run_parts run_labels run_programs differing_hosts
-        lineages dumps dump_files file_sets compiler_flags modules entry_shapes latest journal
+        dumps dump_files file_sets compiler_flags modules entry_shapes latest journal
         module run""",
     "Memory over time": """allocations values buffers live_ranges alias_sets positions uses
         occupancy timeline timeline_by_space buffers_at live_at timeline_of""",
-    "Peaks and metrics": """module_memory memory_spaces metrics peaks peaks_by_space peak_buffers
+    "Peaks and metrics": """module_memory metrics peaks peaks_by_space peak_buffers
         peak_buffers_by_space peak_parts reported_peak fragmentation fragmentation_by_space padding
-        gib mib pct""",
+        holes_at gib mib pct""",
     "Owners": "owners owners_by_space owners_of callers_of scopes stack_frames",
-    "History": """series missing gone history trends trends_by_space scope_trends regressions
+    "History": """series dump_series missing history trends trends_by_space scope_trends regressions
         causes traits accepted_changes history_of diff_buffers""",
     "Code": """instructions operands control_dependencies computations calls work_by_pass
-        work_by_scope work_trends""",
+        work_by_scope""",
     "Residuals, donations, kernels, passes": """residuals saved_for_backward long_lived
-        missed_donations wasted_donations kernels kernel_parts kernel_trends passes pass_steps
-        buffer_passes""",
+        missed_donations wasted_donations kernels kernel_parts kernel_trends compiler_passes
+        compiler_pass_steps compiler_pass_events""",
     "Out of memory": "oom_reports oom_buffers",
 }
 

@@ -790,7 +790,7 @@ compiler_pass_events = Table(
     _optional("before", Text, "its name in the text before; null if it was not there"),
     _required("is_certain", Boolean, "names or all that is said of the instruction tell it"),
     _refers("values", "value_id"),
-    _refers("passes", "step"),
+    _refers("compiler_passes", "step"),
     comment="A row per event in which the compiler's passes changed the instruction that makes a "
     "large buffer of the peak.",
 )
