@@ -27,10 +27,7 @@ _NAMES = "workload, module_name, workload || '/' || module_name"
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: the path, how many rows, and warnings about the query.
-
-    Of a folder, rows are those that its files got.
-    """
+    """A file or folder that was written: its path, the rows written, warnings about the query."""
 
     path: Path
     rows: int
@@ -58,7 +55,7 @@ def export(
 ) -> Exported:
     """Write the chosen rows of a view or table to a file, whole or not at all.
 
-    The file's ending tells the format. `where` is SQL; `module` is a workload, a module's name or
+    The file's ending selects the format. `where` is SQL; `module` is a workload, a module's name or
     WORKLOAD/NAME; `metric` is one, several with commas, or `all`. Rows of runs are of the default
     branch (see the function `run`) unless a `branch` is named; `*` is all. With a `memory_space` a
     view of the main memory is that of all spaces.
@@ -115,9 +112,9 @@ def export(
 
 
 def export_sql(store: Store, query: str, file: str | os.PathLike[str]) -> Exported:
-    """Write the rows of a query to a file, whose ending tells the format.
+    """Write the rows of a query to a file, whose ending selects the format.
 
-    The query may do what one of `sql` may. Raises UsageError, FileError and QueryError.
+    The query is confined as one of `sql` is. Raises UsageError, FileError and QueryError.
     """
     path = Path(file)
     _require_ending(path)
@@ -216,7 +213,7 @@ def _written(
 
 
 def _described(rows: pa.Table, comments: Mapping[str, str]) -> pa.Table:
-    """The rows with the comments of their columns as metadata, and times that say they are UTC."""
+    """The rows with the columns' comments as metadata, and with times of the zone UTC."""
     fields = []
     for field in rows.schema:
         if pa.types.is_timestamp(field.type) and field.type.tz is None:

@@ -1,8 +1,7 @@
-"""Trends as CSV files in a folder: each night the rows are added that they lack.
+"""Trends as CSV files in a folder, which get the rows that they lack night after night.
 
-A metric has a long file, `peak.csv`. A wide one beside it, `peak_wide.csv`, is made of the long
-one's rows: a row a run and a column a program, which keeps its name and place. `programs.csv` says
-which program a column is. A row that is in a file stays, unless it has no value and now gets one.
+A metric has a long file, `peak.csv`, and a wide one made from it, `peak_wide.csv`: a row a run and
+a column a program, which keeps its name and place. `programs.csv` lists the columns' programs.
 """
 
 import csv
@@ -17,64 +16,62 @@ from ..schema.private_folder import whole_file
 from .result import cause_of
 from .series import happened
 
-_LONG = [
-    *("date", "run", "branch", "workload", "module"),
-    *("space", "value", "unit", "change", "cause"),
-]
+_RUN = ["date", "run", "branch"]
+_LONG = [*_RUN, "workload", "module", "space", "value", "unit", "change", "cause"]
 _PROGRAMS = ["column", "workload", "module", "platform", "series"]
-_OF_RUN = _LONG[:3]
 _Line = dict[str, str]
+_Program = tuple[str, str, str]
 
 
 def append_rows(folder: Path, rows: Iterable[Mapping[str, Any]], *, wide: bool) -> int:
-    """Add rows to the files of their metrics, which are made where they are missing.
+    """Add rows to the files of their metrics, and make the files that are missing.
+
+    A line of a file stays as it is, unless it has no value and the row has one.
 
     Args:
-        rows: of the statement `export`, in the order of the metrics, and of the files to be.
+        rows: of the statement `export`, ordered by metric.
     Returns:
-        How many rows were added, or got the value that they lacked.
+        The number of rows that were added, or gave a line its value.
     Raises:
-        FileError for a file that has other columns, and then none is changed; and for one that
-        cannot be written.
+        FileError: a file has other columns, and then none is changed, or cannot be written.
     """
-    written: dict[Path, tuple[list[str], list[_Line]]] = {}
+    files: dict[Path, tuple[list[str], list[_Line]]] = {}
     programs_file = folder / "programs.csv"
     known_programs = _lines(programs_file, _PROGRAMS) if wide else []
     programs = {line["column"]: line for line in known_programs}
     count = 0
-    for metric, of_metric in groupby(rows, key=lambda row: str(row["metric"])):
+    for metric, metric_rows in groupby(rows, key=lambda row: str(row["metric"])):
         name = metric.removesuffix("_bytes")
         file, wide_file = folder / f"{name}.csv", folder / f"{name}_wide.csv"
         lines = {_key(line): line for line in _lines(file, _LONG)}
-        platforms = {}
-        for row in of_metric:
+        newest: dict[_Program, Mapping[str, Any]] = {}
+        for row in metric_rows:
             line = _line(row)
-            platforms[_program(line)] = row
-            known = lines.get(_key(line))
-            if known is None or (line["value"] and not known["value"]):
+            newest[_program(line)] = row
+            before = lines.get(_key(line))
+            if before is None or (line["value"] and not before["value"]):
                 lines[_key(line)] = line
                 count += 1
-        written[file] = _LONG, list(lines.values())
+        files[file] = _LONG, list(lines.values())
         if wide:
             columns = _columns(lines.values())
-            header = list(dict.fromkeys([*_header(wide_file), *columns.values()]))
-            written[wide_file] = header, _by_run(lines.values(), columns)
-            for program, row in platforms.items():
+            header = _wide_header(wide_file, [*_RUN, *columns.values()])
+            files[wide_file] = header, _by_run(lines.values(), columns)
+            for program, row in newest.items():
                 column = columns[program]
-                texts = row["workload"], row["module_name"], row["platform"], row["series_id"]
-                programs[column] = dict(zip(_PROGRAMS, map(_text, (column, *texts)), strict=True))
-    if wide and written:
-        written[programs_file] = _PROGRAMS, list(programs.values())
-    if written:
-        _write(folder, written)
+                identity = row["workload"], row["module_name"], row["platform"], row["series_id"]
+                programs[column] = _texts(_PROGRAMS, column, *identity)
+    if wide and files:
+        files[programs_file] = _PROGRAMS, list(programs.values())
+    _write(folder, files)
     return count
 
 
 def _line(row: Mapping[str, Any]) -> _Line:
     number = "" if row["number"] == 1 else f" {row['number']}"
-    # The stored cause is of the main memory's peak.
     cause = cause_of(row["cause"], row["metric"], row["memory_space"])
-    values = (
+    return _texts(
+        _LONG,
         row["run_at"].strftime("%Y-%m-%d %H:%M:%S"),
         row["run_id"],
         row["branch"],
@@ -86,14 +83,14 @@ def _line(row: Mapping[str, Any]) -> _Line:
         row["change"],
         happened(row) if cause is None else cause,
     )
-    return dict(zip(_LONG, map(_text, values), strict=True))
 
 
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
+def _texts(names: list[str], *values: object) -> _Line:
+    texts = ("" if value is None else str(value) for value in values)
+    return dict(zip(names, texts, strict=True))
 
 
-def _program(line: _Line) -> tuple[str, ...]:
+def _program(line: _Line) -> _Program:
     return line["workload"], line["module"], line["space"]
 
 
@@ -101,45 +98,45 @@ def _key(line: _Line) -> tuple[str, ...]:
     return line["run"], line["branch"], *_program(line)
 
 
-def _columns(lines: Iterable[_Line]) -> dict[tuple[str, ...], str]:
-    """The name of each program's column, in the order in which the programs came."""
-    names: dict[tuple[str, ...], str] = {}
-    for program in dict.fromkeys(map(_program, lines)):
-        workload, module, space = program
+def _columns(lines: Iterable[_Line]) -> dict[_Program, str]:
+    """The name of each program's column, in order of the programs' first lines."""
+    names: dict[_Program, str] = {}
+    for workload, module, space in map(_program, lines):
         name = f"{workload}/{module}"
-        names[program] = f"{name} {space}" if name in names.values() else name
+        if (workload, module, space) not in names:
+            taken = name in names.values()
+            names[workload, module, space] = f"{name} {space}" if taken else name
     return names
 
 
-def _by_run(lines: Iterable[_Line], columns: Mapping[tuple[str, ...], str]) -> list[_Line]:
-    """A line a run, in the order in which the runs came."""
+def _by_run(lines: Iterable[_Line], columns: Mapping[_Program, str]) -> list[_Line]:
+    """A line a run, in order of the runs' first lines."""
     runs: dict[tuple[str, str], _Line] = {}
     for line in lines:
-        of_run = {name: line[name] for name in _OF_RUN}
-        run = runs.setdefault((line["run"], line["branch"]), of_run)
+        run = runs.setdefault((line["run"], line["branch"]), {name: line[name] for name in _RUN})
         run[columns[_program(line)]] = line["value"]
     return list(runs.values())
 
 
-def _header(file: Path) -> list[str]:
-    """The columns of a wide file, or those that it begins with. Raises FileError."""
-    header = next(iter(_read(file)), _OF_RUN)
-    if header[: len(_OF_RUN)] != _OF_RUN:
+def _wide_header(file: Path, columns: list[str]) -> list[str]:
+    """The columns in the order of the file, then those that it lacks. Raises FileError."""
+    header = next(iter(_read(file)), _RUN)
+    if header[: len(_RUN)] != _RUN or not {*header} <= {*columns}:
         raise _other_columns(file)
-    return header
+    return list(dict.fromkeys([*header, *columns]))
 
 
 def _lines(file: Path, header: list[str]) -> list[_Line]:
     """The lines of a file; none if there is no such file. Raises FileError."""
-    found = _read(file)
-    if found and (found[0] != header or {*map(len, found)} != {len(header)}):
+    cells = _read(file)
+    if cells and (cells[0] != header or {*map(len, cells)} != {len(header)}):
         raise _other_columns(file)
-    return [dict(zip(header, line, strict=True)) for line in found[1:]]
+    return [dict(zip(header, line, strict=True)) for line in cells[1:]]
 
 
 def _read(file: Path) -> list[list[str]]:
     try:
-        # A spreadsheet may have put a mark before the first column.
+        # Excel begins UTF-8 with a mark.
         with file.open(newline="", encoding="utf-8-sig") as text:
             return [line for line in csv.reader(text) if line]
     except FileNotFoundError:
@@ -154,13 +151,13 @@ def _other_columns(file: Path) -> FileError:
     return FileError(f"{file} has other columns: move it away, or name another folder")
 
 
-def _write(folder: Path, written: Mapping[Path, tuple[list[str], list[_Line]]]) -> None:
-    """Write the files whose text is another one now. Raises FileError."""
+def _write(folder: Path, files: Mapping[Path, tuple[list[str], list[_Line]]]) -> None:
+    """Write the files that change. Raises FileError."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise FileError(with_remedy(f"cannot make {folder}: {error.strerror}")) from error
-    for file, (header, lines) in written.items():
+    for file, (header, lines) in files.items():
         text = io.StringIO()
         writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
         writer.writeheader()

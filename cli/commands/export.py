@@ -16,7 +16,7 @@ from ...schema.errors import QueryError, UsageError
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, find_settings, reading
 from ..render.text import print_error, print_note
 
-EXAMPLE = "memhouse export trends memory --append --wide --metric peak,fragmentation"
+EXAMPLE = "memhouse export trends memory --append --wide --metric peak"
 
 
 class TraceFormat(StrEnum):
@@ -73,7 +73,7 @@ def export(
         typer.Option(
             "--metric",
             "--figure",
-            help="Only these metrics: peak, total and so on, with commas between; else all.",
+            help="Only these metrics: peak, total and so on, with commas [default: all].",
         ),
     ] = None,
     branch: Annotated[

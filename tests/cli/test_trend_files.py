@@ -188,6 +188,7 @@ def test_wrong_usage_writes_nothing(history, tmp_path):
         ("peak.csv", f"{','.join([*HEADER, 'cause'])}\n1,2\n".encode()),
         ("peak.csv", b"\xff\xfe"),
         ("peak_wide.csv", b"my,sheet\n"),
+        ("peak_wide.csv", b"date,run,branch,my notes\n"),
         ("programs.csv", b"my,sheet\n"),
     ],
 )
