@@ -437,7 +437,7 @@ class _ModuleBuilder:
     def _add_donations(self, program: Program) -> None:
         """The rows of `donations` and `donation_copies`, and the values of `entry_shapes`."""
         assignment, used = self.parts.assignment, self.parts.used_values
-        found = Donations(
+        donations = Donations(
             program,
             assignment.allocations if assignment is not None else [],
             self.values,
@@ -445,10 +445,10 @@ class _ModuleBuilder:
             {value_id: start for value_id, (start, _) in self.ranges.items()},
             self.rows["instructions"].get("schedule_time", [None] * len(program)),
         )
-        self._add("donations", Donation._fields, found.rows)
-        self._add("donation_copies", DonationCopy._fields, found.copies)
+        self._add("donations", Donation._fields, donations.rows)
+        self._add("donation_copies", DonationCopy._fields, donations.copies)
         if "entry_shapes" in self.rows:
-            self.rows["entry_shapes"]["value_id"] = found.value_ids
+            self.rows["entry_shapes"]["value_id"] = donations.value_ids
 
     def _add_peak(self, memory: MemoryFigures | None) -> list[PeakBuffer]:
         """The rows of `peak_parts`. Returns the buffers of the main memory at its peak."""

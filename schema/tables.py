@@ -394,9 +394,9 @@ donation_copies = Table(
     _required("parameter_number", Integer, "the argument's number, see `donations`"),
     _required("parameter_shape_index", Text, "the part of the argument, `{}` for the whole"),
     _required("instruction_id", Integer, "the copy"),
-    _required("beside_value_id", Integer, "the value that is there beside the argument's memory"),
-    comment="A copy that XLA makes of a donated argument, or of what becomes the output in its "
-    "memory.",
+    _required("other_value_id", Integer, "the value of the two that has memory of its own"),
+    comment="A copy that XLA makes of a donated argument, or of the value that becomes the output "
+    "in its memory.",
 )
 
 memory_spaces = Table(

@@ -1,11 +1,11 @@
 """Donations: arguments whose memory the result takes, or could take.
 
-JAX pairs donated arguments with results, and XLA what is left over. The header of the HLO text
-lists the pairs; `pair_up` is the rule for arguments that are not donated.
+JAX pairs donated arguments with results, and XLA pairs the others. The header of the HLO text lists
+the pairs; `pair_up` is the rule for arguments that are not donated.
 """
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -16,17 +16,17 @@ from .parts import Allocation, AssignedValue, UsedValues
 from .program import NONE, EntryShape, Program, index_text
 from .shapes import ArrayShape, parse_shape
 
-# header: the program donates the argument. Of what it does not donate: shape: JAX would pair the
-# two, for their element type and dimensions; bytes: XLA would.
+# header: the program donates the argument. If it does not: shape: JAX would pair the two, for
+# their element type and dimensions; bytes: XLA would.
 PairedBy = Literal["header", "shape", "bytes"]
 PAIRED_BY: Final[tuple[PairedBy, ...]] = get_args(PairedBy)
 
 # An array's parameter_number, None of the result, and index.
-_Place = tuple[int | None, str | None]
+_Key = tuple[int | None, str | None]
 
-# `state['w']`, `state.w` and `state[0]` are of `state`; `args[0]['w']` is of `args[0]`.
+# `state['w']`, `state.w` and `state[0]` belong to `state`, and `args[0]['w']` to `args[0]`.
 _TOP_LEVEL: Final = re.compile(r"arg(?:s|uments)\[\d+\]|kwargs\['[^']*'\]|\w+")
-# What only hands an argument on does not read it.
+# These instructions only forward an argument: they do not read it.
 _FORWARDING: Final = frozenset({"bitcast", "tuple", "get-tuple-element", "opt-barrier"})
 # The part of its result that a copy makes.
 _COPIES: Final = {"copy": "{}", "copy-start": "{0}"}
@@ -41,7 +41,7 @@ class EntryArray:
         index: the part of the argument or result, such as `{1}`.
         name: of an argument, in the framework, where XLA kept it.
         is_shared: whether argument and result share the memory.
-        is_donated: of an argument, whether it is shared, or the header donates it for nothing.
+        is_donated: of an argument, whether it is shared, or the header donates it without effect.
     """
 
     parameter_number: int | None
@@ -64,7 +64,7 @@ class EntryArray:
 
     @property
     def type_and_dimensions(self) -> tuple[str, tuple[int, ...]]:
-        """What an argument and the output that JAX pairs with it have in common."""
+        """They are equal in the arguments and outputs that JAX pairs."""
         return self.array.element_type, self.array.dimensions
 
     @property
@@ -89,7 +89,7 @@ def pair_up(
 
     JAX takes for each output in order the first argument of its element type and dimensions that
     is not taken yet. These are a device's part, so that arrays that are sharded otherwise differ.
-    What is left over XLA pairs by equal bytes, and JAX lets it for an equal number of elements, or
+    The others XLA pairs by equal bytes, and JAX lets it for an equal number of elements, or
     if the program is partitioned.
 
     >>> def array(number, shape, size):
@@ -101,13 +101,13 @@ def pair_up(
     [(1, 'f32[2,4]{0,1}', 'shape'), (0, 's32[8]{0}', 'bytes')]
     """
 
-    def by_bytes(each: EntryArray) -> Hashable:
-        return each.padded_bytes, None if partitions > 1 else prod(each.array.dimensions)
+    def by_bytes(entry: EntryArray) -> Hashable:
+        return entry.padded_bytes, None if partitions > 1 else prod(entry.array.dimensions)
 
     pairs = list(_first_come(arguments, outputs, "shape", attrgetter("type_and_dimensions")))
-    taken = {each for argument, output, _ in pairs for each in (argument, output)}
-    arguments = [each for each in arguments if each not in taken]
-    outputs = [each for each in outputs if each not in taken]
+    paired = {entry for argument, output, _ in pairs for entry in (argument, output)}
+    arguments = [argument for argument in arguments if argument not in paired]
+    outputs = [output for output in outputs if output not in paired]
     return [*pairs, *_first_come(arguments, outputs, "bytes", by_bytes)]
 
 
@@ -118,12 +118,12 @@ def _first_come(
     key: Callable[[EntryArray], Hashable],
 ) -> Iterator[Pair]:
     """Each output with the first argument of its key that is not taken yet."""
-    waiting: dict[Hashable, list[EntryArray]] = defaultdict(list)
+    queues: dict[Hashable, deque[EntryArray]] = defaultdict(deque)
     for argument in arguments:
-        waiting[key(argument)].append(argument)
+        queues[key(argument)].append(argument)
     for output in outputs:
-        if fitting := waiting[key(output)]:
-            yield Pair(fitting.pop(0), output, paired_by)
+        if fitting := queues[key(output)]:
+            yield Pair(fitting.popleft(), output, paired_by)
 
 
 class Donation(NamedTuple):
@@ -142,16 +142,16 @@ class DonationCopy(NamedTuple):
     parameter_number: int
     parameter_shape_index: str
     instruction_id: int
-    beside_value_id: int
+    other_value_id: int
 
 
 class Donations:
-    """What a program donates, and what it could donate. It has HLO text without errors.
+    """The donations of a complete program, and those that it could have.
 
     Attributes:
         value_ids: by array of the program's signature, its value_id; None if it has none.
-        rows: what the header donates, then what could be donated.
-        copies: those that XLA makes all the same of what the header donates.
+        rows: the donations of the header, then those that there could be.
+        copies: those that XLA makes nevertheless for donations of the header.
     """
 
     def __init__(
@@ -187,21 +187,21 @@ class Donations:
         return self._program.row_of.get(instruction, NONE)
 
     def _find_values(self, rows: Sequence[int]) -> dict[tuple[int, str], int]:
-        """The value_id at each part of the results of these rows, and of what loops begin with."""
+        """The value_id at each part of the results of these rows, and of the operands of loops."""
         program = self._program
-        wanted = {*rows, *(program.operands[row][0] for row in program.rows_with("while"))}
+        holders = {*rows}.union(*(program.operands[row] for row in program.rows_with("while")))
         return {
             (row, position.shape_index): position.value_id
             for position in self._used.positions
-            if (row := self._row(position.instruction)) in wanted
+            if (row := self._row(position.instruction)) in holders
         }
 
     def _find_arrays(
         self, shapes: Iterable[EntryShape], allocations: Iterable[Allocation]
-    ) -> dict[_Place, EntryArray]:
+    ) -> dict[_Key, EntryArray]:
         """The arrays that have a value and bytes, by parameter_number and index."""
         aliases = self._program.aliases
-        aliased: set[_Place] = {(a.number, index_text(a.operand_index)) for a in aliases}
+        aliased: set[_Key] = {(a.number, index_text(a.operand_index)) for a in aliases}
         aliased |= {(None, index_text(alias.output_index)) for alias in aliases}
         donors = {(number, index_text(index)) for number, index in self._program.donors}
         shared = {
@@ -209,7 +209,7 @@ class Donations:
             for allocation in allocations
             if allocation.is_parameter and allocation.maybe_live_out
         }
-        arrays: dict[_Place, EntryArray] = {}
+        arrays: dict[_Key, EntryArray] = {}
         for shape, value_id in zip(shapes, self.value_ids, strict=True):
             value = None if value_id is None else self._values.get(value_id)
             if (
@@ -219,9 +219,9 @@ class Donations:
                 or shape.element_type in ("token", "opaque")
             ):
                 continue
-            place = shape.parameter_number, shape.shape_index
-            is_shared = place in aliased or value.allocation_index in shared
-            arrays[place] = EntryArray(
+            key = shape.parameter_number, shape.shape_index
+            is_shared = key in aliased or value.allocation_index in shared
+            arrays[key] = EntryArray(
                 shape.parameter_number,
                 shape.shape_index,
                 shape.argument_name,
@@ -231,12 +231,12 @@ class Donations:
                 value.memory_space,
                 value.allocation_index,
                 is_shared,
-                is_donated=not shape.is_output and (is_shared or place in donors),
+                is_donated=not shape.is_output and (is_shared or key in donors),
             )
         return arrays
 
     def _donated(self) -> Iterator[Donation]:
-        """What the header donates."""
+        """The donations of the header."""
         for alias in self._program.aliases:
             output = index_text(alias.output_index)
             yield Donation(alias.number, index_text(alias.operand_index), output, "header")
@@ -246,15 +246,17 @@ class Donations:
                 yield Donation(number, index_text(index), None, "header")
 
     def _missed(self) -> Iterator[Donation]:
-        """What could be donated."""
+        """The donations that there could be."""
         last_reads = self._find_last_reads()
-        free = [each for each in self._arrays.values() if not (each.is_shared or each.is_donated)]
-        for space in sorted({each.memory_space for each in free}):
-            here = [each for each in free if each.memory_space == space]
-            arguments = [each for each in here if each.parameter_number is not None]
-            outputs = [each for each in here if each.parameter_number is None]
+        arguments: dict[int, list[EntryArray]] = defaultdict(list)
+        outputs: dict[int, list[EntryArray]] = defaultdict(list)
+        for array in self._arrays.values():
+            if not (array.is_shared or array.is_donated):
+                side = outputs if array.parameter_number is None else arguments
+                side[array.memory_space].append(array)
+        for space in sorted(arguments):
             for argument, output, paired_by in pair_up(
-                arguments, outputs, self._program.header.num_partitions
+                arguments[space], outputs[space], self._program.header.num_partitions
             ):
                 time, reader = last_reads.get(argument.value_id, (NONE, NONE))
                 written = self._first_written(output)
@@ -268,7 +270,7 @@ class Donations:
 
     def _find_last_reads(self) -> dict[int, tuple[int, int]]:
         """By value_id of an array, when it is read last, and by which row."""
-        reads = {each.value_id: (NONE, NONE) for each in self._arrays.values()}
+        reads = {array.value_id: (NONE, NONE) for array in self._arrays.values()}
         for use in self._used.uses:
             row = self._row(use.instruction) if use.value_id in reads else NONE
             if row != NONE and self._program.opcode[row] not in _FORWARDING:
@@ -278,16 +280,16 @@ class Donations:
         return reads
 
     def _first_written(self, output: EntryArray) -> int | None:
-        """When what becomes the output is first written: a loop's result before the loop."""
+        """When the memory that becomes the output is first written: a loop's before the loop."""
         value = self._values[output.value_id]
-        row = self._row(value.instruction)
+        value_id, row = value.value_id, self._row(value.instruction)
         if row != NONE and self._program.opcode[row] == "while":
-            place = self._program.operands[row][0], value.shape_index
-            return self._start.get(self._value_at.get(place, value.value_id))
-        return self._start.get(value.value_id)
+            for operand in self._program.operands[row]:
+                value_id = self._value_at.get((operand, value.shape_index), value_id)
+        return self._start.get(value_id)
 
     def _find_copies(self) -> Iterator[DonationCopy]:
-        """The copies of donated arguments, and of what becomes the output in their memory."""
+        """The copies of donated arguments, and of values that become the output in their memory."""
         sources: dict[int, dict[int, int]] = defaultdict(dict)
         results: dict[int, dict[int, int]] = defaultdict(dict)
         for row, source, result in self._copies_within_spaces():
@@ -299,8 +301,8 @@ class Donations:
                 # A copy from the argument to the output is one.
                 copies = dict(sources[output.value_id]) if output is not None else {}
                 copies |= results[argument.value_id]
-                for row, beside in copies.items():
-                    yield DonationCopy(number, index, row, beside)
+                for row, other in copies.items():
+                    yield DonationCopy(number, index, row, other)
 
     def _copies_within_spaces(self) -> Iterator[tuple[int, int, int]]:
         """The row of each copy, the value_id that it copies and the one that it makes.
@@ -318,6 +320,6 @@ class Donations:
             row = self._row(use.instruction)
             if row in made and use.value_id in values:
                 result, source = made[row], values[use.value_id]
-                is_alike = program.shape[program.operands[row][0]] == result.shape
-                if is_alike and source.memory_space == result.memory_space:
+                shapes = {program.shape[operand] for operand in program.operands[row]}
+                if result.shape in shapes and source.memory_space == result.memory_space:
                     yield row, source.value_id, result.value_id

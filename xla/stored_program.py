@@ -26,8 +26,8 @@ def program_from_rows(rows: Mapping[str, Columns]) -> Program:
         DumpError: The rows describe no program.
     """
     program = Program()
-    places = ("output_shape_index", "parameter_number", "parameter_shape_index")
-    for output, number, index, paired_by in _select(rows, "donations", *places, "paired_by"):
+    columns = ("output_shape_index", "parameter_number", "parameter_shape_index", "paired_by")
+    for output, number, index, paired_by in _select(rows, "donations", *columns):
         if output is not None and paired_by == "header":
             program.aliases += parse_aliases(f"{output}: ({number}, {index})")
     operands: dict[int, list[int]] = defaultdict(list)

@@ -101,10 +101,10 @@ LEFT JOIN donation_copies USING (module_id, parameter_number, parameter_shape_in
 LEFT JOIN instructions USING (module_id, instruction_id)
 LEFT JOIN "values"
     ON "values".module_id = arrays.module_id
-        AND "values".value_id = donation_copies.beside_value_id
+        AND "values".value_id = donation_copies.other_value_id
 LEFT JOIN live_ranges
     ON live_ranges.module_id = arrays.module_id
-        AND live_ranges.value_id = donation_copies.beside_value_id
+        AND live_ranges.value_id = donation_copies.other_value_id
 LEFT JOIN module_memory
     ON module_memory.module_id = arrays.module_id
         AND module_memory.memory_space = arrays.memory_space
