@@ -14,6 +14,7 @@ from ..xla.allocation_values import values_of_allocations
 from ..xla.attribution import Attribution
 from ..xla.compiler_passes import MAX_BUFFERS, MIN_SHARE, Event, PassRow, trace_back
 from ..xla.complete import match_values
+from ..xla.donations import Donation, DonationCopy, Donations
 from ..xla.figures import MemoryFigures, memory_figures
 from ..xla.idle_buffers import (
     BufferUse,
@@ -141,6 +142,8 @@ class _ModuleBuilder:
         memory = self._add_memory()
         residual_ids = self._add_buffers(memory)
         self._add_values(residual_ids)
+        if self.attribution is not None:
+            self._add_donations(self.attribution.analysis.program)
         peak_buffers = self._add_peak(memory)
         if self.attribution is not None:
             self._add_traits(self.attribution, memory)
@@ -434,6 +437,22 @@ class _ModuleBuilder:
             }
             if accesses is not None:
                 self.rows["values"]["last_use_time"] = numbers_at(accesses.last_use, self.indices)
+
+    def _add_donations(self, program: Program) -> None:
+        """The rows of `donations` and `donation_copies`, and the values of `entry_shapes`."""
+        assignment, used = self.parts.assignment, self.parts.used_values
+        donations = Donations(
+            program,
+            assignment.allocations if assignment is not None else [],
+            self.values,
+            used or UsedValues(None, [], [], []),
+            {value_id: start for value_id, (start, _) in self.ranges.items()},
+            self.rows["instructions"].get("schedule_time", [None] * len(program)),
+        )
+        self._add("donations", Donation._fields, donations.rows)
+        self._add("donation_copies", DonationCopy._fields, donations.copies)
+        if "entry_shapes" in self.rows:
+            self.rows["entry_shapes"]["value_id"] = donations.value_ids
 
     def _add_peak(self, memory: MemoryFigures | None) -> list[PeakBuffer]:
         """The rows of `peak_parts`. Returns the buffers of the main memory at its peak."""

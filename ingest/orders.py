@@ -49,8 +49,7 @@ def add_orders(module: Module, platform: str | None) -> None:
     if live_bytes is None or not any(is_temp.values()):
         return
     try:
-        alias = module.header.get("input_output_alias")
-        program = program_from_rows(rows, None if alias is None else str(alias))
+        program = program_from_rows(rows)
     except DumpError:
         return
     values = _ordered_values(rows, is_temp)

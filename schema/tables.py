@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from ..xla.compiler_passes import EVENTS
+from ..xla.donations import PAIRED_BY
 from ..xla.kernels import KINDS
 from ..xla.order import MAX_INSTRUCTIONS
 from ..xla.owners.candidates import RULES
@@ -337,12 +338,6 @@ modules = Table(
         "XLA's own peak: the sum of logical sizes, without padding, over all memory spaces",
     ),
     _optional("entry_signature", Text, "parameter and result shapes: entry_computation_layout"),
-    _optional("input_output_alias", Text, "the results that reuse arguments, as XLA prints them"),
-    _optional(
-        "buffer_donor",
-        Text,
-        "the arguments that are donated, although XLA has no result for them, as XLA prints them",
-    ),
     _optional("is_scheduled", Boolean, "the HLO text's order is XLA's schedule"),
     _optional("num_partitions", Integer, "SPMD partitions the module was compiled for"),
     _optional("replica_count", Integer, "replicas the module was compiled for"),
@@ -407,7 +402,49 @@ entry_shapes = Table(
     _optional(
         "padded_bytes", BigInteger, "logical size plus tile padding; null if unbounded or not known"
     ),
+    _optional("value_id", Integer, "the value that it is, see `values`; null if not known"),
+    _refers("values", "value_id"),
     comment="A row per array in the entry computation's arguments or result.",
+)
+
+donations = Table(
+    "donations",
+    metadata,
+    _module_id(),
+    _key("parameter_number", Integer, "the argument's number"),
+    _key("parameter_shape_index", Text, "the part of the argument, `{}` for the whole"),
+    _optional(
+        "output_shape_index",
+        Text,
+        "the part of the result that takes its memory; null: it is donated, and nothing does",
+    ),
+    _required(
+        "paired_by",
+        OneOf(*PAIRED_BY),
+        "header: it is donated, as the HLO text's header says; of what is not: shape: JAX would "
+        "pair the two, of one element type and dimensions; bytes: XLA would",
+    ),
+    _optional(
+        "late_reader_instruction_id",
+        Integer,
+        "of what is not donated: the last instruction that reads it after the output is written",
+    ),
+    _refers("instructions", "late_reader_instruction_id", "instruction_id"),
+    comment="A row per array of an argument that is donated, or that could be, as an output fits.",
+)
+
+donation_copies = Table(
+    "donation_copies",
+    metadata,
+    _module_id(),
+    _key("parameter_number", Integer, "the argument's number, see `donations`"),
+    _key("parameter_shape_index", Text, "the part of the argument, `{}` for the whole"),
+    _key("instruction_id", Integer, "the copy"),
+    _required("other_value_id", Integer, "the value of the two that has memory of its own"),
+    _refers("instructions", "instruction_id"),
+    _refers("values", "other_value_id", "value_id"),
+    comment="A row per copy that XLA makes of a donated argument, or of the value that becomes the "
+    "output in its memory.",
 )
 
 allocations = Table(

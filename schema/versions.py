@@ -15,7 +15,7 @@ except ImportError:
     _version = "0.0"
 TOOL_VERSION: str = _version
 
-READER_VERSION = 6
+READER_VERSION = 7
 SCHEMA_VERSION = 1
 
 

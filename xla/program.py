@@ -1,6 +1,7 @@
 """One HLO module as parallel lists: an instruction is its row, in the order of the text."""
 
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from .errors import DumpError
@@ -127,13 +128,16 @@ class Header(NamedTuple):
 
     is_scheduled: bool = False
     entry_signature: str | None = None
-    input_output_alias: str | None = None
-    buffer_donor: str | None = None
     num_partitions: int = 1
     replica_count: int = 1
 
 
 NO_METADATA: Final = Metadata()
+
+
+def index_text(index: Iterable[int]) -> str:
+    """Numbers in braces, as XLA prints a shape index: `{1,0}`."""
+    return f"{{{','.join(map(str, index))}}}"
 
 
 class Program:
@@ -146,6 +150,7 @@ class Program:
         name: the module's name.
         header: the module's attributes.
         aliases: the header's `input_output_alias`, parsed.
+        donors: its `buffer_donor`: parts of parameters that are donated without a result.
         entry: the entry computation.
         computation_names: by computation.
         first, stop: by computation, its rows: from `first` up to, but without, `stop`.
@@ -185,6 +190,7 @@ class Program:
         self.name = ""
         self.header = Header()
         self.aliases: list[Alias] = []
+        self.donors: list[tuple[int, ShapeIndex]] = []
         self.entry = NONE
         self.computation_names: list[str] = []
         self.first: list[int] = []

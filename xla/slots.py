@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from .errors import DumpError
-from .program import NONE, Program, ShapeIndex
+from .program import NONE, Program, ShapeIndex, index_text
 from .shapes import ArrayShape, Shape, TupleShape, parse_shape
 
 
@@ -27,7 +27,7 @@ class ShapeTree:
         self.shapes: list[Shape] = []
         self.arrays: list[ArrayShape | None] = []
         self._add(shape, ())
-        self.index_texts = ["{" + ",".join(map(str, index)) + "}" for index in self.indices]
+        self.index_texts = [index_text(index) for index in self.indices]
         self.part = {index: part for part, index in enumerate(self.indices)}
 
     def _add(self, shape: Shape, index: ShapeIndex) -> int:

@@ -14,19 +14,22 @@ Columns = Mapping[str, Sequence[Any]]
 _ALIASING = "output_to_operand_aliasing"
 
 
-def program_from_rows(rows: Mapping[str, Columns], input_output_alias: str | None) -> Program:
+def program_from_rows(rows: Mapping[str, Columns]) -> Program:
     """The program that a module's rows describe; its lines count the instructions from 1.
 
     Args:
         rows: by relation, in the order of their keys: instructions, of which those without a
-            computation are not in the HLO text, computations, operands, calls and
-            control_dependencies. The last three may be missing.
+            computation are not in the HLO text, computations, operands, calls,
+            control_dependencies and donations. The last four may be missing.
 
     Raises:
         DumpError: The rows describe no program.
     """
     program = Program()
-    program.aliases = parse_aliases(input_output_alias or "")
+    columns = ("output_shape_index", "parameter_number", "parameter_shape_index", "paired_by")
+    for output, number, index, paired_by in _select(rows, "donations", *columns):
+        if output is not None and paired_by == "header":
+            program.aliases += parse_aliases(f"{output}: ({number}, {index})")
     operands: dict[int, list[int]] = defaultdict(list)
     for row, operand in _select(rows, "operands", "instruction_id", "operand_instruction_id"):
         if operand >= row:

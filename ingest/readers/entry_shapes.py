@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.op_names import read_path
-from ...xla.program import EntryShape, ShapeIndex
+from ...xla.program import EntryShape, ShapeIndex, index_text
 from ...xla.shapes import Shape, TupleShape, logical_bytes, padded_bytes, parse_shape
 from .lines import excerpt
 
@@ -87,8 +87,9 @@ def _leaf_shardings(sharding: str | None, count: int) -> list[str | None]:
 def _entry_shape(array: Shape, index: ShapeIndex) -> EntryShape:
     """An array of the result."""
     text, element_type, logical, padded = _describe(array)
-    index_text = "{" + ",".join(map(str, index)) + "}"
-    return EntryShape(True, None, index_text, None, None, text, element_type, logical, padded)
+    return EntryShape(
+        True, None, index_text(index), None, None, text, element_type, logical, padded
+    )
 
 
 # Cached, because a model's layers have the same shapes.

@@ -25,19 +25,17 @@ def read_header(line: str) -> Header:
         raise DumpError(f"not HLO text: it starts with {excerpt(line)}", 1)
     return Header(
         ", is_scheduled=true" in line,
-        _braced_value(line, "entry_computation_layout"),
-        _braced_value(line, "input_output_alias"),
-        _braced_value(line, "buffer_donor"),
+        braced_value(line, "entry_computation_layout") or None,
         _count(line, "num_partitions"),
         _count(line, "replica_count"),
     )
 
 
-def _braced_value(line: str, attribute: str) -> str | None:
-    """The text between an attribute's braces; None without the attribute."""
+def braced_value(line: str, attribute: str) -> str:
+    """The text between an attribute's braces; empty without the attribute. Raises DumpError."""
     start = line.find(f", {attribute}={{")
     if start < 0:
-        return None
+        return ""
     start += len(attribute) + 4
     depth = 1
     for brace in _BRACE.finditer(line, start):

@@ -22,7 +22,7 @@ from .backend_config import (
 )
 from .entry_shapes import EntryParameter, argument_name, read_entry_shapes
 from .proto_assignment import read_assignment
-from .proto_attributes import DIMENSIONED_OPCODES, attribute_text, index_text
+from .proto_attributes import DIMENSIONED_OPCODES, attribute_text
 from .proto_identity import parse_hlo_proto
 from .proto_schema import checked_number, damage_as_dump_error, parse
 from .proto_shapes import ShapeReader, sharding_text
@@ -42,7 +42,6 @@ _OPCODES_WITH_FIELDS: Final = frozenset(
     ("parameter", "get-tuple-element", "fusion", "custom-call", "compare", "constant")
 )
 _INTEGER_TYPES: Final = ("s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64")
-_ALIAS_KINDS: Final = {1: "may-alias", 2: "must-alias"}
 
 
 def read_hlo_proto(content: bytes) -> tuple[Program, BufferAssignment | None]:
@@ -96,14 +95,17 @@ class _ModuleReader:
                 raise DumpError(f"{name} has no root: dump the program again")
             program.root[-1] = root
         program.header = self._read_header()
-        for entry in module.input_output_alias.entries:
-            program.aliases.append(
-                Alias(
-                    tuple(entry.output_shape_index),
-                    entry.parameter_number,
-                    tuple(entry.parameter_shape_index),
-                )
+        program.aliases = [
+            Alias(
+                tuple(entry.output_shape_index),
+                entry.parameter_number,
+                tuple(entry.parameter_shape_index),
             )
+            for entry in module.input_output_alias.entries
+        ]
+        for entry in module.buffer_donor.entries:
+            number = checked_number(entry, "parameter_number", "a donor")
+            program.donors.append((number, tuple(entry.parameter_shape_index)))
         self._read_entry_shapes()
         return program
 
@@ -294,16 +296,9 @@ class _ModuleReader:
 
     def _read_header(self) -> Header:
         module, devices = self.module, self.module.device_assignment
-        aliases = [_alias_text(entry) for entry in module.input_output_alias.entries]
-        donors = [
-            f"({entry.parameter_number}, {index_text(entry.parameter_shape_index)})"
-            for entry in module.buffer_donor.entries
-        ]
         return Header(
             is_scheduled=module.HasField("schedule"),
             entry_signature=self._entry_signature(),
-            input_output_alias=", ".join(aliases) or None,
-            buffer_donor=", ".join(donors) or None,
             num_partitions=checked_number(devices, "computation_count", "the devices") or 1,
             replica_count=checked_number(devices, "replica_count", "the devices") or 1,
         )
@@ -366,17 +361,6 @@ def _integer(data: bytes) -> int | None:
         if values:
             return int(values[0])
     return None
-
-
-def _alias_text(entry: Any) -> str:
-    """A part of the result and the argument that it shares memory with: `{0}: (1, {}, may-alias)`.
-
-    Raises DumpError.
-    """
-    if entry.kind not in _ALIAS_KINDS:
-        raise DumpError(f"an argument has an unknown kind of alias {entry.kind}")
-    argument = f"{entry.parameter_number}, {index_text(entry.parameter_shape_index)}"
-    return f"{index_text(entry.output_shape_index)}: ({argument}, {_ALIAS_KINDS[entry.kind]})"
 
 
 def _read_frames(index: Any) -> dict[int, StackFrame]:

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from ...xla.aliases import parse_aliases
+from ...xla.aliases import parse_aliases, parse_donors
 from ...xla.errors import DumpError
 from ...xla.program import NotUnderstood, Program, Unread
 from .entry_shapes import read_entry_shapes
-from .hlo_header import header_name, read_header
+from .hlo_header import braced_value, header_name, read_header
 from .instruction_reader import InstructionReader
 from .lines import Lines, at_line, excerpt
 from .multiline_instructions import end_of_instruction
@@ -61,15 +61,15 @@ def read_hlo_text(lines: Lines) -> Program:
     reader.read_frames()
     reader.instructions.finish()
     fill_sources(program)
-    header = program.header
-    if header.input_output_alias is not None:
-        try:
-            program.aliases = parse_aliases(header.input_output_alias)
-        except DumpError as error:
-            program.unread.append(Unread(1, f"the aliases of the header are not read: {error}"))
-    if header.entry_signature is not None:
+    try:
+        program.aliases = parse_aliases(braced_value(lines.text[0], "input_output_alias"))
+        program.donors = parse_donors(braced_value(lines.text[0], "buffer_donor"))
+    except DumpError as error:
+        program.unread.append(Unread(1, f"the aliases of the header are not read: {error}"))
+    signature = program.header.entry_signature
+    if signature is not None:
         parameters = reader.instructions.entry_parameters
-        program.entry_shapes = read_entry_shapes(header.entry_signature, parameters)
+        program.entry_shapes = read_entry_shapes(signature, parameters)
     return program
 
 

@@ -5,9 +5,8 @@ from typing import Any
 from ...xla.analysis import Analysis
 from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import Allocation, AssignedValue, BufferAssignment
-from ...xla.program import NONE, Program, ShapeIndex
+from ...xla.program import NONE, Program, ShapeIndex, index_text
 from ...xla.shapes import Shape, TupleShape, array_size, parse_shape
-from .proto_attributes import index_text
 from .proto_schema import checked_number
 from .proto_shapes import shape_without_layout
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
+from ...xla.program import index_text
 from .proto_schema import parse
 
 # The opcodes with such attributes; any may have `output_to_operand_aliasing`.
@@ -75,11 +76,6 @@ def attribute_text(message: Any, opcode: str) -> str:
         aliases = ", ".join(map(_aliasing_text, message.output_operand_aliasing))
         texts.append(f"output_to_operand_aliasing={{{aliases}}}")
     return ", ".join([text for text in texts if text])
-
-
-def index_text(index: Iterable[int]) -> str:
-    """Numbers in braces, such as `{1,0}`."""
-    return f"{{{_comma_separated(index)}}}"
 
 
 def _comma_separated(numbers: Iterable[int]) -> str:

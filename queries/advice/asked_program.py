@@ -116,10 +116,8 @@ class Program:
 
     @cached_property
     def entry_arrays(self) -> pa.Table:
-        """The arrays of arguments and result: the columns of the view `_entry_arrays`."""
-        return self.rows(
-            "SELECT * FROM internal.entry_arrays WHERE module_id = $1 ORDER BY is_output, place"
-        )
+        """The arrays of arguments and result, in order: the columns of `advise.entry_arrays`."""
+        return self.rows(statement("advise.entry_arrays"))
 
     @cached_property
     def instructions(self) -> pa.Table:

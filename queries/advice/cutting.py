@@ -114,7 +114,11 @@ class Cutting:
         """The name, the role and the words of each argument."""
         words, roles = {array.value_id: array.words for array in self.live_arrays}, self.roles
         return [
-            (str(row["op_name"] or row["instruction"]), roles.get(row["value_id"]), words[value])
+            (
+                str(row["argument_name"] or row["instruction"]),
+                roles.get(row["value_id"]),
+                words[value],
+            )
             for row in self.program.entry_arrays.to_pylist()
             if not row["is_output"] and (value := row["value_id"]) in words
         ]

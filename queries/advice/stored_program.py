@@ -5,7 +5,10 @@ from ...xla.program import Program
 from ...xla.stored_program import program_from_rows
 from ..catalogue import statement
 
-_RELATIONS = ("instructions", "computations", "operands", "calls", "control_dependencies")
+_RELATIONS = (
+    *("instructions", "computations", "operands"),
+    *("calls", "control_dependencies", "donations"),
+)
 
 
 def stored_program(store: Store, module_id: int) -> Program | None:
@@ -19,5 +22,4 @@ def stored_program(store: Store, module_id: int) -> Program | None:
     }
     if not rows["computations"]["computation"]:
         return None
-    (header,) = store.rows(statement("program.header"), [module_id]).to_pylist()
-    return program_from_rows(rows, header["input_output_alias"])
+    return program_from_rows(rows)

@@ -65,6 +65,37 @@ FROM instructions
 WHERE module_id = $1
 ORDER BY instruction_id;
 
+-- name: entry_arrays
+-- The arrays of module $1's arguments and result, with the values that they are, which live.
+SELECT
+    entry_shapes.* EXCLUDE (module_id, sharding),
+    SPLIT_PART(SPLIT_PART(entry_shapes.shape, '[', 2), ']', 1) AS dimensions,
+    "values".memory_space,
+    "values".allocation_index,
+    "values".instruction_id,
+    instructions.instruction,
+    COALESCE(allocations.is_parameter AND allocations.maybe_live_out, FALSE)
+    OR donations.output_shape_index IS NOT NULL AS is_shared,
+    NOT entry_shapes.is_output AND (is_shared OR donations.paired_by IS NOT NULL) AS is_donated
+FROM entry_shapes
+SEMI JOIN live_ranges USING (module_id, value_id)
+INNER JOIN "values" USING (module_id, value_id)
+INNER JOIN instructions USING (module_id, instruction_id)
+LEFT JOIN allocations USING (module_id, allocation_index)
+LEFT JOIN donations
+    ON donations.module_id = entry_shapes.module_id
+        AND donations.paired_by = 'header'
+        AND CASE
+            WHEN entry_shapes.is_output THEN donations.output_shape_index = entry_shapes.shape_index
+            ELSE
+                donations.parameter_number = entry_shapes.parameter_number
+                AND donations.parameter_shape_index = entry_shapes.shape_index
+        END
+WHERE entry_shapes.module_id = $1 AND entry_shapes.element_type NOT IN ('token', 'opaque')
+ORDER BY
+    entry_shapes.is_output, entry_shapes.parameter_number,
+    LENGTH(entry_shapes.shape_index), entry_shapes.shape_index;
+
 -- name: roles
 -- The arguments of module $1 with their roles, and its outputs with the passes that make them.
 SELECT

@@ -8,7 +8,7 @@ WITH named AS (
         *,
         REGEXP_REPLACE(instruction, '\.[0-9]+$', '') AS kernel,
         REGEXP_EXTRACT(source_file, '[^/]*$') || ':' || source_line AS source
-    FROM internal.kernels
+    FROM kernels
 )
 
 SELECT

@@ -1,9 +1,3 @@
--- name: header
--- Which arguments and results of module $1 share memory.
-SELECT input_output_alias
-FROM modules
-WHERE module_id = $1;
-
 -- name: instructions
 -- The instructions of module $1's HLO text in its order, with what makes them a program.
 SELECT
@@ -53,4 +47,14 @@ SELECT
     instruction_id,
     predecessor_instruction_id
 FROM control_dependencies
+WHERE module_id = $1;
+
+-- name: donations
+-- Which results of module $1 lie in the memory of which arguments.
+SELECT
+    output_shape_index,
+    parameter_number,
+    parameter_shape_index,
+    paired_by
+FROM donations
 WHERE module_id = $1;

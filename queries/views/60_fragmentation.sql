@@ -1,39 +1,29 @@
 CREATE OR REPLACE VIEW internal.fragmentation AS
 SELECT
-    allocations.module_id,
-    allocations.memory_space,
+    module_id,
+    memory_space,
     allocations.space,
-    allocations.allocation_index,
-    allocations.size_bytes,
-    allocations.peak_bytes AS live_bound_bytes,
-    allocations.size_bytes - allocations.peak_bytes AS fragmentation_bytes,
-    CAST(allocations.size_bytes - allocations.peak_bytes AS DOUBLE)
-    / NULLIF(allocations.size_bytes, 0) AS wasted,
-    allocations.peak_time,
-    instructions.instruction,
-    held.values_in_it
+    allocation_index,
+    size_bytes,
+    peak_bytes AS live_bound_bytes,
+    size_bytes - peak_bytes AS fragmentation_bytes,
+    fragmentation_bytes::DOUBLE / NULLIF(size_bytes, 0) AS wasted,
+    peak_time,
+    instruction,
+    values_in_it
 FROM allocations
-INNER JOIN modules ON modules.module_id = allocations.module_id
+INNER JOIN modules USING (module_id)
 INNER JOIN (
-    SELECT module_id, allocation_index, COUNT(*) AS values_in_it
-    FROM "values"
-    GROUP BY module_id, allocation_index
-) AS held
-    ON held.module_id = allocations.module_id
-        AND held.allocation_index = allocations.allocation_index
+    SELECT module_id, allocation_index, COUNT(*) AS values_in_it FROM "values" GROUP BY ALL
+) AS held USING (module_id, allocation_index)
 LEFT JOIN instructions
-    ON instructions.module_id = allocations.module_id
-        AND instructions.schedule_time = allocations.peak_time
-WHERE allocations.is_temp
-    AND allocations.peak_bytes IS NOT NULL
-    AND modules.origin <> 'estimated';
+    ON instructions.module_id = allocations.module_id AND schedule_time = peak_time
+WHERE is_temp AND peak_bytes IS NOT NULL AND origin <> 'estimated';
 
 CREATE OR REPLACE VIEW fragmentation_by_space AS
-SELECT
-    dumped.*,
-    fragmentation.* EXCLUDE (module_id)
+SELECT *
 FROM internal.dumped
-INNER JOIN internal.fragmentation ON fragmentation.module_id = dumped.module_id;
+INNER JOIN internal.fragmentation USING (module_id);
 COMMENT ON VIEW fragmentation_by_space IS
 'What packing wastes: what each temp allocation takes above what must be live.
 
@@ -73,24 +63,24 @@ SELECT
     "values".module_id,
     "values".memory_space,
     "values".space,
-    "values".value_id,
+    value_id,
     made.instruction,
-    "values".shape_index,
+    shape_index,
     made.opcode,
     "values".shape,
-    "values".element_type,
+    element_type,
     "values".size_bytes,
-    "values".logical_bytes,
-    "values".size_bytes - "values".logical_bytes AS padding_bytes,
-    CAST("values".size_bytes AS DOUBLE) / NULLIF("values".logical_bytes, 0) AS times_logical,
+    logical_bytes,
+    "values".size_bytes - logical_bytes AS padding_bytes,
+    "values".size_bytes::DOUBLE / NULLIF(logical_bytes, 0) AS times_logical,
     COALESCE(
-        module_memory.peak_time BETWEEN live_ranges.start_time AND live_ranges.end_time
+        module_memory.peak_time BETWEEN start_time AND end_time
         OR (
             module_memory.peak_time IS NOT NULL
             AND (
-                (allocations.is_parameter AND made.opcode = 'parameter')
-                OR (allocations.maybe_live_out AND live_ranges.end_time = modules.schedule_length)
-                OR allocations.is_constant
+                (is_parameter AND made.opcode = 'parameter')
+                OR (maybe_live_out AND end_time = schedule_length)
+                OR is_constant
             )
         ),
         FALSE
@@ -99,12 +89,8 @@ SELECT
     held.source_file,
     held.source_line
 FROM "values"
-LEFT JOIN live_ranges
-    ON live_ranges.module_id = "values".module_id
-        AND live_ranges.value_id = "values".value_id
-LEFT JOIN instructions AS made
-    ON made.module_id = "values".module_id
-        AND made.instruction_id = "values".instruction_id
+LEFT JOIN live_ranges USING (module_id, value_id)
+LEFT JOIN instructions AS made USING (module_id, instruction_id)
 LEFT JOIN internal.operations AS held
     ON held.module_id = "values".module_id
         AND held.instruction_id
@@ -113,18 +99,16 @@ LEFT JOIN modules ON modules.module_id = "values".module_id
 LEFT JOIN allocations
     ON allocations.module_id = "values".module_id
         AND allocations.allocation_index = "values".allocation_index
-        AND NOT allocations.is_thread_local
+        AND NOT is_thread_local
 LEFT JOIN module_memory
     ON module_memory.module_id = "values".module_id
         AND module_memory.memory_space = "values".memory_space
-WHERE "values".size_bytes > "values".logical_bytes;
+WHERE "values".size_bytes > logical_bytes;
 
 CREATE OR REPLACE VIEW padding AS
-SELECT
-    dumped.*,
-    padding.* EXCLUDE (module_id)
+SELECT *
 FROM internal.dumped
-INNER JOIN internal.padding ON padding.module_id = dumped.module_id;
+INNER JOIN internal.padding USING (module_id);
 COMMENT ON VIEW padding IS
 'Which values tiling pads, and by how much.
 

@@ -1,59 +1,46 @@
 CREATE OR REPLACE VIEW internal.saved_for_backward AS
 SELECT
-    residuals.module_id,
-    "values".memory_space,
+    module_id,
+    memory_space,
     "values".space,
     residuals.residual_id,
-    "values".size_bytes,
-    residuals.layers,
-    "values".element_type,
+    size_bytes,
+    layers,
+    element_type,
     "values".shape,
-    made.op_name,
-    made.source_file,
-    made.source_line,
-    made.scope,
-    made.operation,
+    made.* EXCLUDE (
+        module_id, instruction_id, instruction, opcode, library_file, library_line, stack_frame_id,
+        module_path, fold
+    ),
     readers.op_name AS read_op_name,
     readers.source_file AS read_source_file,
     readers.source_line AS read_source_line,
     readers.scope AS read_scope,
     readers.operation AS read_operation,
-    residuals.start_time,
-    residuals.end_time,
-    residuals.idle_start_time,
-    residuals.idle_end_time,
-    residuals.idle_end_time - residuals.idle_start_time AS idle_time,
-    residuals.peak_idle_time,
-    COALESCE(
-        module_memory.peak_time BETWEEN residuals.start_time AND residuals.end_time, FALSE
-    ) AS is_live_at_peak,
+    start_time,
+    end_time,
+    idle_start_time,
+    idle_end_time,
+    idle_end_time - idle_start_time AS idle_time,
+    peak_idle_time,
+    COALESCE(peak_time BETWEEN start_time AND end_time, FALSE) AS is_live_at_peak,
     holders.instruction,
-    "values".shape_index,
+    shape_index,
     holders.opcode,
-    residuals.value_id
+    value_id
 FROM residuals
-INNER JOIN "values"
-    ON "values".module_id = residuals.module_id
-        AND "values".value_id = residuals.value_id
+INNER JOIN "values" USING (module_id, value_id)
+INNER JOIN instructions AS holders USING (module_id, instruction_id)
 INNER JOIN internal.operations AS made
-    ON made.module_id = residuals.module_id
-        AND made.instruction_id = residuals.made_instruction_id
-INNER JOIN instructions AS holders
-    ON holders.module_id = "values".module_id
-        AND holders.instruction_id = "values".instruction_id
+    ON made.module_id = residuals.module_id AND made.instruction_id = made_instruction_id
 LEFT JOIN internal.operations AS readers
-    ON readers.module_id = residuals.module_id
-        AND readers.instruction_id = residuals.read_instruction_id
-LEFT JOIN module_memory
-    ON module_memory.module_id = residuals.module_id
-        AND module_memory.memory_space = "values".memory_space;
+    ON readers.module_id = residuals.module_id AND readers.instruction_id = read_instruction_id
+LEFT JOIN module_memory USING (module_id, memory_space);
 
 CREATE OR REPLACE VIEW saved_for_backward AS
-SELECT
-    dumped.*,
-    saved_for_backward.* EXCLUDE (module_id)
+SELECT *
 FROM internal.dumped
-INNER JOIN internal.saved_for_backward ON saved_for_backward.module_id = dumped.module_id;
+INNER JOIN internal.saved_for_backward USING (module_id);
 COMMENT ON VIEW saved_for_backward IS
 'What the forward pass keeps for the backward pass: candidates for rematerialisation.
 
@@ -83,67 +70,43 @@ WITH scheduled AS (
     SELECT DISTINCT module_id FROM alias_sets
 ),
 
+touched AS (
+    SELECT * EXCLUDE (layers, made_instruction_id, read_instruction_id) FROM residuals
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (alias_set) FROM alias_sets
+),
+
 held AS (
-    SELECT
-        module_id,
-        value_id,
-        residual_id,
-        start_time,
-        end_time,
-        idle_end_time - idle_start_time AS idle_time,
-        peak_idle_time
-    FROM residuals
-    UNION ALL
-    SELECT
-        module_id,
-        value_id,
-        NULL,
-        start_time,
-        end_time,
-        idle_end_time - idle_start_time,
-        peak_idle_time
-    FROM alias_sets
-    UNION ALL
-    SELECT
-        "values".module_id,
-        "values".value_id,
-        NULL,
-        live_ranges.start_time,
-        live_ranges.end_time,
-        NULL,
-        NULL
+    SELECT *, idle_end_time - idle_start_time AS idle_time FROM touched
+    UNION ALL BY NAME
+    SELECT live_ranges.*
     FROM "values"
-    INNER JOIN allocations
-        ON allocations.module_id = "values".module_id
-            AND allocations.allocation_index = "values".allocation_index
+    INNER JOIN allocations USING (module_id, allocation_index)
     INNER JOIN live_ranges
-        ON live_ranges.module_id = "values".module_id
-            AND live_ranges.value_id = "values".value_id
+        ON live_ranges.module_id = "values".module_id AND live_ranges.value_id = "values".value_id
     LEFT JOIN scheduled ON scheduled.module_id = "values".module_id
-    WHERE allocations.is_temp
-        AND ("values".alias_set IS NULL OR scheduled.module_id IS NULL)
+    WHERE is_temp AND (alias_set IS NULL OR scheduled.module_id IS NULL)
 )
 
 SELECT
     held.module_id,
     "values".memory_space,
     "values".space,
-    held.value_id,
+    value_id,
     made.instruction,
-    "values".shape_index,
+    shape_index,
     made.opcode,
-    "values".element_type,
+    element_type,
     "values".shape,
-    "values".size_bytes,
-    held.start_time,
-    held.end_time,
-    held.end_time - held.start_time + 1 AS life,
-    "values".size_bytes * (held.end_time - held.start_time + 1) AS byte_steps,
-    held.idle_time,
-    "values".size_bytes * held.idle_time AS idle_byte_steps,
-    held.peak_idle_time,
-    COALESCE(module_memory.peak_time BETWEEN held.start_time AND held.end_time, FALSE)
-        AS is_live_at_peak,
+    size_bytes,
+    start_time,
+    end_time,
+    end_time - start_time + 1 AS life,
+    size_bytes * life AS byte_steps,
+    idle_time,
+    size_bytes * idle_time AS idle_byte_steps,
+    peak_idle_time,
+    COALESCE(peak_time BETWEEN start_time AND end_time, FALSE) AS is_live_at_peak,
     held.residual_id IS NOT NULL AS is_saved_for_backward,
     held.residual_id,
     origins.op_name,
@@ -155,12 +118,8 @@ SELECT
 FROM held
 -- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
 -- larger side.
-LEFT JOIN "values"
-    ON "values".module_id = held.module_id
-        AND "values".value_id = held.value_id
-LEFT JOIN instructions AS made
-    ON made.module_id = held.module_id
-        AND made.instruction_id = "values".instruction_id
+LEFT JOIN "values" USING (module_id, value_id)
+LEFT JOIN instructions AS made USING (module_id, instruction_id)
 LEFT JOIN internal.operations AS origins
     ON origins.module_id = held.module_id
         AND origins.instruction_id
@@ -172,11 +131,9 @@ LEFT JOIN module_memory
 WHERE held.residual_id IS NOT NULL OR "values".residual_id IS NULL;
 
 CREATE OR REPLACE VIEW long_lived AS
-SELECT
-    dumped.*,
-    long_lived.* EXCLUDE (module_id)
+SELECT *
 FROM internal.dumped
-INNER JOIN internal.long_lived ON long_lived.module_id = dumped.module_id;
+INNER JOIN internal.long_lived USING (module_id);
 COMMENT ON VIEW long_lived IS
 'Which temp buffers hold much memory for long: candidates for rematerialisation.
 

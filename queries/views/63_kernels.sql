@@ -2,120 +2,79 @@ CREATE OR REPLACE VIEW internal.kernels AS
 WITH flags AS (
     SELECT
         flags_id,
-        MAX(kib) AS vmem_kib
-    FROM (
-        SELECT
-            flags_id,
-            flag,
-            CAST(NULLIF(REGEXP_EXTRACT(value, '^[0-9]{1,10}$'), '') AS BIGINT) AS kib
-        FROM compiler_flags
-        WHERE flag = 'xla_tpu_scoped_vmem_limit_kib'
-    ) AS given
+        -- 0 or less means the default.
+        MAX(NULLIF(REGEXP_EXTRACT(value, '^[0-9]{1,10}$'), '')::BIGINT) * 1024 AS vmem_flag_bytes
+    FROM compiler_flags
+    WHERE flag = 'xla_tpu_scoped_vmem_limit_kib'
     GROUP BY flags_id
+    HAVING vmem_flag_bytes > 0
 ),
 
 parts AS (
     SELECT
         module_id,
         instruction_id,
-        SUM(
-            CASE
-                WHEN space = 'vmem' AND kind IN ('input', 'output') THEN size_bytes
-                ELSE 0
-            END
-        ) AS block_bytes,
-        SUM(
-            CASE
-                WHEN space = 'vmem' AND kind IN ('scratch', 'allocation') THEN size_bytes
-                ELSE 0
-            END
-        ) AS scratch_bytes,
-        SUM(CASE WHEN space = 'smem' THEN size_bytes ELSE 0 END) AS smem_bytes
+        COALESCE(
+            SUM(size_bytes) FILTER (space = 'vmem' AND kind IN ('input', 'output')), 0
+        )::BIGINT AS block_bytes,
+        COALESCE(
+            SUM(size_bytes) FILTER (space = 'vmem' AND kind IN ('scratch', 'allocation')), 0
+        )::BIGINT AS scratch_bytes,
+        COALESCE(SUM(size_bytes) FILTER (space = 'smem'), 0)::BIGINT AS smem_bytes
     FROM kernel_parts
-    GROUP BY module_id, instruction_id
+    GROUP BY ALL
 ),
 
 placed AS (
     SELECT
-        dumps.run_id,
-        dumps.workload,
-        dumps.module_name,
-        dumps.device_kind,
-        dumps.dump_id,
-        instructions.module_id,
-        instructions.instruction_id,
-        instructions.instruction,
-        instructions.opcode,
-        instructions.op_name,
-        instructions.source_file,
-        instructions.source_line,
-        instructions.scoped_bytes AS reserved_bytes,
-        instructions.used_scoped_bytes,
-        CAST(parts.block_bytes AS BIGINT) AS block_bytes,
-        CAST(parts.scratch_bytes AS BIGINT) AS scratch_bytes,
-        CAST(parts.smem_bytes AS BIGINT) AS smem_bytes,
-        COALESCE(instructions.custom_call_target = 'tpu_custom_call', FALSE) AS is_pallas,
-        COALESCE(dumps.platform = 'gpu', FALSE) AS is_gpu,
-        CASE
-            WHEN dumps.platform = 'gpu' THEN NULL
-            WHEN instructions.opcode = 'custom-call' THEN 1
-            -- Collectives, and fusions with one.
-            ELSE 0
-        END AS memory_space,
-        -- 0 or less means the default.
-        CASE WHEN flags.vmem_kib > 0 THEN flags.vmem_kib * 1024 END AS vmem_flag_bytes,
-        devices.scoped_vmem_bytes,
-        devices.shared_bytes
-    FROM instructions
-    INNER JOIN dumps ON dumps.module_id = instructions.module_id
-    LEFT JOIN parts
-        ON parts.module_id = instructions.module_id
-            AND parts.instruction_id = instructions.instruction_id
-    LEFT JOIN flags ON flags.flags_id = dumps.flags_id
-    LEFT JOIN internal.devices ON devices.device_kind = dumps.device_kind
-    WHERE
-        instructions.custom_call_target = 'tpu_custom_call'
-        -- The newest compilers give every instruction a part of VMEM, which is no kernel's own.
-        OR (
-            instructions.scoped_bytes > 0
-            AND instructions.opcode <> 'parameter'
-            AND COALESCE(instructions.scoped_space, 0) = 0
-        )
-        OR (
-            dumps.platform = 'gpu'
-            AND (
-                instructions.used_scoped_bytes > 0
-                OR instructions.custom_call_target IN ('__gpu$xla.gpu.triton', 'mosaic_gpu_v2')
-            )
-        )
-),
-
-sized AS (
-    SELECT
-        *,
+        device_kind,
+        dump_id,
+        instructions.*,
+        parts.* EXCLUDE (module_id, instruction_id),
+        vmem_flag_bytes,
+        COALESCE(custom_call_target = 'tpu_custom_call', FALSE) AS is_pallas,
+        COALESCE(platform = 'gpu', FALSE) AS is_gpu,
+        NULLIF(instructions.scoped_bytes, 0) AS reserved_bytes,
+        -- 0 also of collectives, and of fusions with one.
+        CASE WHEN NOT is_gpu THEN (opcode = 'custom-call')::INTEGER END AS memory_space,
         CASE
             WHEN is_pallas THEN COALESCE(used_scoped_bytes, block_bytes + scratch_bytes)
-            ELSE COALESCE(used_scoped_bytes, reserved_bytes)
-        END AS scoped_bytes,
+            ELSE COALESCE(used_scoped_bytes, instructions.scoped_bytes)
+        END AS taken_bytes,
         -- What a collective reserves in HBM is set by a flag, and has no other limit.
         CASE
             WHEN is_gpu THEN shared_bytes
-            WHEN is_pallas
-                THEN COALESCE(NULLIF(reserved_bytes, 0), vmem_flag_bytes, scoped_vmem_bytes)
+            WHEN is_pallas THEN COALESCE(reserved_bytes, vmem_flag_bytes, scoped_vmem_bytes)
         END AS limit_bytes
-    FROM placed
+    FROM instructions
+    INNER JOIN dumps USING (module_id)
+    LEFT JOIN parts USING (module_id, instruction_id)
+    LEFT JOIN flags USING (flags_id)
+    LEFT JOIN internal.devices USING (device_kind)
+    WHERE
+        is_pallas
+        -- The newest compilers give every instruction a part of VMEM, which is no kernel's own.
+        OR (
+            instructions.scoped_bytes > 0
+            AND opcode <> 'parameter'
+            AND COALESCE(scoped_space, 0) = 0
+        )
+        OR (
+            is_gpu
+            AND (
+                used_scoped_bytes > 0
+                OR custom_call_target IN ('__gpu$xla.gpu.triton', 'mosaic_gpu_v2')
+            )
+        )
 )
 
 SELECT
-    run_id,
-    workload,
-    module_name,
     instruction,
     opcode,
     memory_space,
     CASE WHEN is_gpu THEN 'shared' WHEN memory_space = 1 THEN 'vmem' ELSE 'hbm' END AS space,
-    scoped_bytes,
-    is_pallas AND used_scoped_bytes IS NULL AND scoped_bytes IS NOT NULL AS is_bound,
+    taken_bytes AS scoped_bytes,
+    is_pallas AND used_scoped_bytes IS NULL AND taken_bytes IS NOT NULL AS is_bound,
     block_bytes,
     scratch_bytes,
     smem_bytes,
@@ -127,8 +86,8 @@ SELECT
         WHEN vmem_flag_bytes IS NOT NULL THEN 'xla_tpu_scoped_vmem_limit_kib'
         ELSE 'default of ' || device_kind
     END AS limit_from,
-    limit_bytes - scoped_bytes AS headroom_bytes,
-    CAST(scoped_bytes AS DOUBLE PRECISION) / limit_bytes AS share,
+    limit_bytes - taken_bytes AS headroom_bytes,
+    taken_bytes::DOUBLE / limit_bytes AS share,
     op_name,
     source_file,
     source_line,
@@ -136,14 +95,12 @@ SELECT
     dump_id,
     module_id,
     instruction_id
-FROM sized;
+FROM placed;
 
 CREATE OR REPLACE VIEW kernels AS
-SELECT
-    dumped.*,
-    kernels.* EXCLUDE (run_id, workload, module_name, dump_id, module_id)
+SELECT *
 FROM internal.dumped
-INNER JOIN internal.kernels ON kernels.dump_id = dumped.dump_id;
+INNER JOIN internal.kernels USING (dump_id, module_id);
 COMMENT ON VIEW kernels IS
 'What each kernel keeps on chip and reserves, beside how much it may.
 

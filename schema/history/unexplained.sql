@@ -6,9 +6,9 @@ WITH pairs AS (
         links.explained_dump_id,
         before.dump_id AS before_dump_id,
         COALESCE(links.program_id = before.program_id, FALSE)
-        OR links.module_id IS NOT DISTINCT FROM before.module_id AS is_same_program,
-        links.reader_version IS NOT DISTINCT FROM before.reader_version
-        AND links.platform IS NOT DISTINCT FROM before.platform
+        OR COALESCE(links.module_id, 0) = COALESCE(before.module_id, 0) AS is_same_program,
+        COALESCE(links.reader_version, 0) = COALESCE(before.reader_version, 0)
+        AND COALESCE(links.platform, '') = COALESCE(before.platform, '')
         AND links.workload = before.workload
         AND links.module_name = before.module_name
         AND links.status = before.status

@@ -12,9 +12,9 @@ from memhouse.queries.advice.findings.donations import (
     donate,
     free_arrays,
     not_donated,
-    pair_up,
 )
 from memhouse.schema.errors import UsageError
+from memhouse.xla.donations import pair_up
 
 from ..support.advised import donating, program_of
 from ..support.command import run_memhouse
@@ -178,17 +178,6 @@ def test_without_donation_as_much_is_missed_as_was_donated_the_night_before(hist
         "AND run_id BETWEEN '2026-10-07' AND '2026-10-09' GROUP BY run_id, dump_id ORDER BY 1",
     )
     assert [each[1:] for each in found] == [(138307584, None), (0, 138307584), (138307584, None)]
-
-
-def test_every_donor_of_the_header_is_unused_or_shared(history):
-    ((modules, donors),) = rows(
-        history,
-        "SELECT COUNT(*), SUM(LENGTH(buffer_donor) - LENGTH(REPLACE(buffer_donor, '(', ''))) "
-        "FROM modules WHERE buffer_donor IS NOT NULL",
-    )
-    assert modules > 3
-    unused = rows(history, "SELECT COUNT(*) FROM internal.wasted_donations WHERE why = 'unused'")
-    assert unused == [(donors,)]
 
 
 def test_the_library_and_the_command_list_all_findings(folder, db, filled):

@@ -222,6 +222,8 @@ def test_a_row_that_occurs_twice_is_found(copied):
         store.execute(f"{row} instruction, is_certain) VALUES (1, 1, 0, 'fused', 0, 'x', TRUE)")
         # Nor an order that no operand asks for.
         store.execute("INSERT INTO control_dependencies VALUES (1, 2, 1)")
+        # Nor a donated argument that XLA copies.
+        store.execute("INSERT INTO donation_copies VALUES (1, 0, '{}', 2, 3)")
         # Every sample is the first dump of its chain.
         store.execute("INSERT INTO causes (dump_id, rank, kind, term) VALUES (1, 1, 'line', 'x')")
         for table in stored_keys().keys() - INDEXED:

@@ -12,6 +12,7 @@ import numpy as np
 from ....schema.readable import human_bytes
 from ....xla.shapes import ArrayShape
 from ...catalogue import statement
+from ....xla.donations import EntryArray
 from ...result import counted, without_layout
 from ..asked_program import Change, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Array, Cut, Cutting, flat
@@ -19,7 +20,7 @@ from ..finding import Finding, Grade, Options
 from ..flow import Mask
 from ..graph import Slot
 from . import listed
-from .donations import EntryArray, donation_groups
+from .donations import donation_groups
 from .residuals import read_residuals, read_scans
 
 # A smaller part of the peak is not worth a change of the program.

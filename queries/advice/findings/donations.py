@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -10,6 +10,7 @@ from operator import or_
 import numpy as np
 
 from ....schema.readable import human_bytes
+from ....xla.donations import EntryArray, Pair, pair_up
 from ....xla.elementwise import Elementwise
 from ....xla.in_place import InPlaceRules
 from ....xla.opcodes import ELEMENTWISE
@@ -168,56 +169,7 @@ class EntryReads:
         return found
 
 
-# Which output takes the place of which donated argument, as JAX and XLA pair them.
-
-# `state['w']`, `state.w` and `state[0]` are of `state`; `args[0]['w']` is of `args[0]`.
-_TOP_LEVEL = re.compile(r"arg(?:s|uments)\[\d+\]|kwargs\['[^']*'\]|\w+")
-
-
-@dataclass(frozen=True)
-class EntryArray:
-    """An array of the arguments or of the result, of one device.
-
-    index: such as `{1}` of the result; name: of an argument, where XLA kept it. is_donated: of an
-    argument; is_shared: the result's memory is an argument's.
-    """
-
-    parameter_number: int | None
-    index: str
-    name: str | None
-    element_type: str
-    dimensions: str
-    shape: str
-    logical_bytes: int
-    padded_bytes: int
-    element_bits: int
-    value_id: int
-    allocation_index: int
-    is_donated: bool
-    is_shared: bool
-
-    @property
-    def top_level(self) -> str:
-        """The argument that a user can name."""
-        return top_level(self.name, self.parameter_number)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """An output, and the argument whose memory it takes if that is donated.
-
-    by_shape: JAX pairs the two, for their type and dimensions; otherwise XLA, for their bytes.
-    """
-
-    argument: EntryArray
-    output: EntryArray
-    by_shape: bool
-
-
-def top_level(name: str | None, parameter_number: int | None) -> str:
-    """The argument that a user can name, of the name of an array in it."""
-    found = _TOP_LEVEL.match(name or "")
-    return found.group() if found else f"argument {parameter_number}"
+# The arrays of a program's arguments and result.
 
 
 def free_arrays(program: Program) -> tuple[list[EntryArray], list[EntryArray]]:
@@ -245,65 +197,17 @@ def entry_arrays(program: Program) -> tuple[list[EntryArray], list[EntryArray]]:
         array = EntryArray(
             row["parameter_number"],
             row["shape_index"],
-            None if row["is_output"] else row["op_name"],
-            row["element_type"],
-            row["dimensions"],
+            row["argument_name"],
             row["shape"],
-            row["logical_bytes"],
             row["padded_bytes"],
-            row["element_bits"],
             row["value_id"],
+            row["memory_space"],
             row["allocation_index"],
-            row["is_donor"] or (row["is_shared"] and not row["is_output"]),
             row["is_shared"],
+            row["is_donated"],
         )
         (outputs if row["is_output"] else arguments).append(array)
     return arguments, outputs
-
-
-def pair_up(
-    arguments: Sequence[EntryArray], outputs: Sequence[EntryArray], partitions: int
-) -> list[Pair]:
-    """Each output's argument, if all these arguments are donated.
-
-    JAX takes for each output in order the first argument of its type and dimensions that is not
-    taken yet. These are a device's part, so that arrays that are sharded otherwise differ. What
-    is left over XLA pairs by equal bytes, and JAX lets it for an equal number of elements, or if
-    the program is partitioned.
-    """
-    by_shape = [
-        Pair(argument, output, by_shape=True)
-        for argument, output in _first_come(
-            arguments, outputs, lambda each: (each.element_type, each.dimensions)
-        )
-    ]
-    taken = {each.argument for each in by_shape} | {each.output for each in by_shape}
-
-    def by_bytes(array: EntryArray) -> Hashable:
-        if partitions > 1:
-            return array.padded_bytes
-        return array.padded_bytes, array.logical_bytes, array.element_bits
-
-    left = _first_come(
-        [each for each in arguments if each not in taken],
-        [each for each in outputs if each not in taken],
-        by_bytes,
-    )
-    return by_shape + [Pair(argument, output, by_shape=False) for argument, output in left]
-
-
-def _first_come(
-    arguments: Iterable[EntryArray],
-    outputs: Iterable[EntryArray],
-    key: Callable[[EntryArray], Hashable],
-) -> list[tuple[EntryArray, EntryArray]]:
-    """Each output with the first argument of its key that is not taken yet."""
-    waiting: dict[Hashable, list[EntryArray]] = {}
-    for argument in arguments:
-        waiting.setdefault(key(argument), []).append(argument)
-    return [
-        (fitting.pop(0), output) for output in outputs if (fitting := waiting.get(key(output), []))
-    ]
 
 
 # Outputs that are copies of arguments.
@@ -329,17 +233,17 @@ def returned_arrays(program: Program) -> list[tuple[EntryArray, EntryArray]]:
     numbered = [(parameters[number], each) for number, each in given if number is not None]
     places = graph.find_slots([row for row, _ in numbered], [each.index for _, each in numbered])
     by_place = dict(zip(places, (each for _, each in numbered), strict=True))
-    alike = {(each.element_type, each.dimensions) for each in arguments}
+    alike = {each.type_and_dimensions for each in arguments}
     found = []
     made = graph.find_slots(
         [graph.program.root[entry]] * len(outputs), [each.index for each in outputs]
     )
     for output, made_at in zip(outputs, made, strict=True):
-        if output.is_shared or (output.element_type, output.dimensions) not in alike:
+        if output.is_shared or output.type_and_dimensions not in alike:
             continue
         place = _copied_from(program, made_at, set(by_place))
         argument = by_place.get(place) if place is not None else None
-        if argument is not None and argument.dimensions == output.dimensions:
+        if argument is not None and argument.array.dimensions == output.array.dimensions:
             found.append((argument, output))
     return found
 
@@ -1020,7 +924,7 @@ def _value_ids(group: DonationGroup) -> tuple[int, ...]:
 def _why(program: Program, group: DonationGroup) -> str:
     """How many arrays are paired with outputs, and what XLA copies all the same."""
     pairs = [each.pair for each in group.foreseen]
-    by_shape = sum(pair.by_shape for pair in pairs)
+    by_shape = sum(pair.paired_by == "shape" for pair in pairs)
     said = [f"{counted(by_shape, 'output')} of the same type and dimensions"] if by_shape else []
     if len(pairs) > by_shape:
         said.append(f"{counted(len(pairs) - by_shape, 'output')} of the same bytes")
@@ -1074,7 +978,7 @@ def _keyword(program: Program, arguments: Sequence[str]) -> str:
     no dump says whether the function has `name` or `*name`, which no keyword can name.
     """
     arrays = [each for each in program.entry_arrays.to_pylist() if not each["is_output"]]
-    names = [str(each["op_name"]) for each in arrays if each["op_name"]]
+    names = [str(each["argument_name"]) for each in arrays if each["argument_name"]]
     places = [_PLACE.fullmatch(each) for each in arguments]
     if all(places) and all(map(_PLACE.match, names)):
         return f"donate_argnums={tuple(int(each[1]) for each in places if each)} in jax.jit"

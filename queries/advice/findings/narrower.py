@@ -333,7 +333,7 @@ def _of_arguments(
     )
     saved = saving(program.layout, change)
     found.sort(key=lambda each: -_number(each[0]["padded_bytes"]))
-    names = [str(array["op_name"] or array["instruction"]) for array, _ in found]
+    names = [str(array["argument_name"] or array["instruction"]) for array, _ in found]
     shapes = {(array["element_type"], array["dimensions"]) for array, _ in found}
     name, short = _JAX_NAMES[narrow], ", ".join(f"`{each}`" for each in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

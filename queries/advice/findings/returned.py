@@ -5,11 +5,12 @@ from collections import defaultdict
 import numpy as np
 
 from ....schema.readable import human_bytes
+from ....xla.donations import EntryArray
 from ...result import counted
 from ..asked_program import Change, Program, function_line
 from ..finding import Finding, Grade
 from . import listed
-from .donations import EntryArray, returned_arrays
+from .donations import returned_arrays
 
 # A smaller part of the peak is not worth a line.
 _WORTH = 0.01

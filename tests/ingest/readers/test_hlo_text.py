@@ -71,23 +71,22 @@ def left_out(program: Program) -> tuple[int, int, int]:
 def test_what_the_header_may_say():
     text = TEXT.replace("is_scheduled=true", "is_scheduled=true, replica_count=8")
     assert read(text).header.replica_count == 8
-    llama = hlo(LLAMA).header
-    assert llama.num_partitions == 4
-    assert llama.input_output_alias.startswith("{0}: (0, {}, may-alias), {1}: (1, {}, may-")
-    assert llama.input_output_alias.endswith("{34}: (34, {}, may-alias)")
-    assert hlo(LLAMA).aliases[-1] == ((34,), 34, ())
-    assert llama.buffer_donor == "(17, {}), (18, {}), (29, {}), (30, {})"
-    assert llama.entry_signature.startswith("(bf16[4096,512]{1,0:T(8,128)(2,1)}, bf16[512,")
-    assert llama.entry_signature.endswith("f32[]{:T(128)})")
+    llama = hlo(LLAMA)
+    assert (llama.aliases[0], llama.aliases[-1]) == (((0,), 0, ()), ((34,), 34, ()))
+    assert llama.donors == [(17, ()), (18, ()), (29, ()), (30, ())]
+    header = llama.header
+    assert header.num_partitions == 4
+    assert header.entry_signature.startswith("(bf16[4096,512]{1,0:T(8,128)(2,1)}, bf16[512,")
+    assert header.entry_signature.endswith("f32[]{:T(128)})")
     # A CPU dump of 2023 does not say that it is scheduled.
     assert hlo(MIXED_0_4_23).header.is_scheduled is False
 
 
 def test_aliases_that_cannot_be_read_are_none():
-    text = TEXT.replace("=true", "=true, input_output_alias={ {0}: 1 }")
-    found = read(text)
-    assert (found.aliases, found.header.input_output_alias) == ([], "{0}: 1")
-    assert [unread.line for unread in found.unread] == [1]
+    for attribute in ("input_output_alias={ {0}: 1 }", "buffer_donor={ 1 }"):
+        found = read(TEXT.replace("=true", f"=true, {attribute}"))
+        assert (found.aliases, found.donors) == ([], [])
+        assert [unread.line for unread in found.unread] == [1]
 
 
 def test_the_module_has_the_name_of_its_first_line():
