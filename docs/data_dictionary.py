@@ -35,9 +35,9 @@ SUBJECTS = {
         causes traits accepted_changes history_of diff_buffers""",
     "Code": """instructions operands control_dependencies computations calls work_by_pass
         work_by_scope""",
-    "Residuals, donations, kernels, passes": """residuals donations donation_copies saved_for_backward long_lived
-        missed_donations wasted_donations kernels kernel_parts kernel_trends compiler_passes
-        compiler_pass_steps compiler_pass_events""",
+    "Residuals, donations, kernels, passes": """residuals saved_for_backward long_lived
+        donations donation_copies missed_donations wasted_donations kernels kernel_parts
+        kernel_trends compiler_passes compiler_pass_steps compiler_pass_events""",
     "Out of memory": "oom_reports oom_buffers",
 }
 
