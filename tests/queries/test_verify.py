@@ -224,6 +224,10 @@ def test_a_row_that_occurs_twice_is_found(copied):
         store.execute("INSERT INTO control_dependencies VALUES (1, 2, 1)")
         # Nor a donated argument that XLA copies.
         store.execute("INSERT INTO donation_copies VALUES (1, 0, '{}', 2, 3)")
+        # No growth of a sample was accepted.
+        columns = "dump_id, memory_space, metric, accepted_bytes, reason, accepted_at"
+        row = f"INSERT INTO accepted_changes ({columns})"
+        store.execute(f"{row} VALUES (1, 0, 'peak_bytes', 8, 'ours', TIMESTAMP '2026-10-01')")
         # Every sample is the first dump of its chain.
         store.execute("INSERT INTO causes (dump_id, rank, kind, term) VALUES (1, 1, 'line', 'x')")
         for table in stored_keys().keys() - INDEXED:
