@@ -67,7 +67,7 @@ def test_helpers_that_come_grow_and_go_are_no_event_and_one_that_becomes_large_i
     # The series of what was large once stays; its steps are told from the newest on.
     assert found.series.table["module"].to_pylist() == ["jit_step", "jit_eval", "jit_init"]
     steps = found.steps.table.to_pylist()
-    assert [(step["module"], step["change_bytes"] // MIB) for step in steps] == [
+    assert [(step["module"], step["change"] // MIB) for step in steps] == [
         ("jit_init", -380),
         ("jit_init", 356),
         ("jit_init", 4),
