@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ....schema.readable import human_bytes
+from ....xla.donations import EntryArray
 from ....xla.shapes import ArrayShape
 from ...catalogue import statement
-from ....xla.donations import EntryArray
 from ...result import counted, without_layout
 from ..asked_program import Change, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Array, Cut, Cutting, flat
