@@ -27,6 +27,7 @@ parts AS (
 
 placed AS (
     SELECT
+        run_id,
         device_kind,
         dump_id,
         instructions.*,
@@ -69,6 +70,7 @@ placed AS (
 )
 
 SELECT
+    run_id,
     instruction,
     opcode,
     memory_space,
@@ -100,7 +102,7 @@ FROM placed;
 CREATE OR REPLACE VIEW kernels AS
 SELECT *
 FROM internal.dumped
-INNER JOIN internal.kernels USING (dump_id, module_id);
+INNER JOIN internal.kernels USING (run_id, dump_id, module_id);
 COMMENT ON VIEW kernels IS
 'What each kernel keeps on chip and reserves, beside how much it may.
 
