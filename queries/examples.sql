@@ -386,6 +386,27 @@ INNER JOIN dumps AS before ON before.dump_id = history.previous_dump_id
 WHERE history.missed_runs > 0
 ORDER BY back_in, history.workload;
 
+-- dump_series: How the programs of a run were recognised
+SELECT run_id, matched_by, COUNT(*) AS programs
+FROM dump_series
+INNER JOIN dumps USING (dump_id)
+GROUP BY run_id, matched_by
+ORDER BY run_id, programs DESC;
+
+-- donations: How many arguments are donated, and how many could be?
+SELECT workload, paired_by, COUNT(*) AS arguments
+FROM donations
+INNER JOIN latest USING (module_id)
+GROUP BY workload, paired_by
+ORDER BY workload, paired_by;
+
+-- donation_copies: Donated arguments that XLA copies all the same
+SELECT workload, parameter_number, parameter_shape_index, instruction
+FROM donation_copies
+INNER JOIN latest USING (module_id)
+INNER JOIN instructions USING (module_id, instruction_id)
+ORDER BY workload, parameter_number, parameter_shape_index;
+
 -- accepted_changes: Growth that was accepted
 SELECT run_id, workload, metric, accepted_bytes, reason
 FROM accepted_changes
