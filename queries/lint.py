@@ -132,7 +132,7 @@ def _fan_out(written: str, relation: str, repeating: Mapping[str, _Relation]) ->
 
 
 def _branches(name: str, relation: _Relation) -> SqlWarning:
-    of = "" if "branch" in relation.columns else " of `lineages`"
+    of = "" if "branch" in relation.columns else " of `runs_summary`"
     return SqlWarning(
         "branches",
         f"the rows of `{name}` are of several branches: choose or group by `branch`{of},"
