@@ -65,8 +65,7 @@ def grew(asked, known):
     rows = asked.ask("trends", since=LAST).rows("steps")
     expected = known.trends(since=LAST).steps.arrow().to_pylist()
     assert {(row["module"], exact_bytes(row["change"]), row["cause"]) for row in rows} == {
-        (f"{row['workload']}/{row['module']}", row["change"], row["cause"])
-        for row in expected
+        (f"{row['workload']}/{row['module']}", row["change"], row["cause"]) for row in expected
     }
     # The series that take most are first.
     sizes = [exact_bytes(row["value"]) for row in asked.ask("trends").rows("series")]
