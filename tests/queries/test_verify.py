@@ -83,7 +83,7 @@ DAMAGES = {
         f"UPDATE instructions SET computation = NULL {OF} AND instruction = 'x.5'": "x.5",
     },
     "occupied_fits_allocations": {
-        f"UPDATE occupancy SET occupied_bytes = 999999 {OF} AND start_time = 0": "0 999999 148383",
+        f"UPDATE occupancy SET occupied_bytes = 999999 {OF} AND start_time = 0": "0 999999 148312",
     },
     "occurrences_are_unique": {
         "UPDATE dumps SET occurrence = 1 "
