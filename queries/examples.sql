@@ -521,7 +521,7 @@ ORDER BY regressions.change DESC;
 -- regressions: What grew by more than 1 % in the last runs
 SELECT run_id, workload, metric, previous_value, value, cause
 FROM regressions
-ORDER BY run_at DESC, change DESC
+ORDER BY run_at DESC, change DESC, workload, metric
 LIMIT 20;
 
 -- scope_trends: Which scopes grew most?
