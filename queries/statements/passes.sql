@@ -52,6 +52,7 @@ LEFT JOIN instructions AS origins
     ON origins.module_id = compiler_pass_events.module_id
         AND origins.instruction_id = "values".origin_instruction_id
 LEFT JOIN compiler_passes
-    ON compiler_passes.module_id = compiler_pass_events.module_id AND compiler_passes.step = compiler_pass_events.step
+    ON compiler_passes.module_id = compiler_pass_events.module_id
+        AND compiler_passes.step = compiler_pass_events.step
 WHERE compiler_pass_events.module_id = $1
 ORDER BY "values".size_bytes DESC, compiler_pass_events.value_id, compiler_pass_events.event_number
