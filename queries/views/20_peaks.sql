@@ -148,13 +148,7 @@ SELECT
     space,
     metric,
     value
-FROM (
-    SELECT
-        module_memory.*,
-        CASE WHEN module_memory.memory_space = 0 THEN modules.flops END AS flops
-    FROM module_memory
-    INNER JOIN modules ON modules.module_id = module_memory.module_id
-)
+FROM module_memory
 UNPIVOT INCLUDE NULLS (
     value FOR metric IN (
         peak_bytes,
@@ -171,9 +165,18 @@ UNPIVOT INCLUDE NULLS (
         live_bound_bytes,
         order_bytes,
         order_bound_bytes,
-        flops,
     )
-);
+)
+UNION ALL
+SELECT
+    module_memory.module_id,
+    module_memory.memory_space,
+    module_memory.space,
+    'flops',
+    modules.flops
+FROM module_memory
+INNER JOIN modules ON modules.module_id = module_memory.module_id
+WHERE module_memory.memory_space = 0;
 
 CREATE OR REPLACE VIEW metrics AS
 SELECT

@@ -11,7 +11,7 @@ ALLOCATIONS = """SELECT memory_space, allocation_index, size_bytes
     FROM allocations WHERE module_id = ? AND is_temp ORDER BY ALL"""
 VALUES = """SELECT allocation_index, offset_bytes, size_bytes, start_time, end_time
     FROM "values" JOIN live_ranges USING (module_id, value_id) WHERE module_id = ?"""
-FOUND = """SELECT memory_space, allocation_index, size_bytes, free_bytes, largest_hole_bytes, holes
+HOLES = """SELECT memory_space, allocation_index, size_bytes, free_bytes, largest_hole_bytes, holes
     FROM HOLES_AT(?, NULL, ?)"""
 
 
@@ -52,18 +52,18 @@ def test_the_holes_are_those_of_a_plain_count(filled, workload):
                 holes = plain_holes(size, taken)
                 compared += len(holes)
                 expected.append((space, index, size, sum(holes), max(holes, default=0), len(holes)))
-            assert ask(FOUND, [module, time]).fetchall() == expected
+            assert ask(HOLES, [module, time]).fetchall() == expected
     assert compared > 4
 
 
 def test_what_is_free_at_the_peak_is_the_fragmentation(filled):
     with reading(filled) as store:
-        found = store.connection.execute(
+        sums = store.connection.execute(
             """SELECT fragmentation_bytes, SUM(free_bytes), module_id, module_memory.memory_space
             FROM module_memory JOIN modules USING (module_id),
                 LATERAL (FROM HOLES_AT(module_memory.module_id, module_memory.memory_space, NULL))
                     AS holes_at
             WHERE origin <> 'estimated' GROUP BY ALL"""
         ).fetchall()
-    assert len(found) > 10
-    assert all(wasted == free for wasted, free, *_ in found)
+    assert len(sums) > 10
+    assert all(wasted == free for wasted, free, *_ in sums)
