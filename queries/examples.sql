@@ -401,11 +401,15 @@ GROUP BY workload, paired_by
 ORDER BY workload, paired_by;
 
 -- donation_copies: Donated arguments that XLA copies all the same
-SELECT workload, parameter_number, parameter_shape_index, instruction
+SELECT
+    workload,
+    donation_copies.parameter_number,
+    donation_copies.parameter_shape_index,
+    instruction
 FROM donation_copies
 INNER JOIN latest USING (module_id)
 INNER JOIN instructions USING (module_id, instruction_id)
-ORDER BY workload, parameter_number, parameter_shape_index;
+ORDER BY ALL;
 
 -- accepted_changes: Growth that was accepted
 SELECT run_id, workload, metric, accepted_bytes, reason

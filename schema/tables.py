@@ -335,7 +335,8 @@ modules = Table(
     _optional(
         "reported_peak_bytes",
         BigInteger,
-        "XLA's own peak: the sum of logical sizes, without padding, over all memory spaces",
+        "XLA's own peak: the sum of logical sizes, without padding, over all memory spaces; "
+        "peak_bytes is of one space, with padding",
     ),
     _optional("entry_signature", Text, "parameter and result shapes: entry_computation_layout"),
     _optional("is_scheduled", Boolean, "the HLO text's order is XLA's schedule"),
@@ -483,7 +484,12 @@ values = Table(
     _module_id(),
     _key("value_id", Integer, "XLA's number of the value"),
     _required("instruction_id", Integer, "the instruction that defines the value"),
-    _required("shape_index", Text, "the part of the instruction's shape, `{}` for the whole"),
+    _required(
+        "shape_index",
+        Text,
+        "the part of the instruction's shape, `{}` for the whole; the result is {0} of copy-start, "
+        "{1} of async-start and collective-permute-start",
+    ),
     _required("is_phi", Boolean, "merges values of a loop or conditional"),
     _required("memory_space", Integer, "the value's memory space"),
     _optional("allocation_index", Integer, "the value's allocation, see `allocations`"),
@@ -538,7 +544,8 @@ values = Table(
     _refers("instructions", "instruction_id"),
     _refers("allocations", "allocation_index"),
     _refers("residuals", "residual_id"),
-    comment="A row per HLO value: one tensor, from definition to last use.",
+    comment="A row per HLO value: one tensor, from definition to last use. An instruction of a "
+    "tuple shape defines a value for each part and one for the index table, `{}`.",
 )
 
 alias_sets = Table(

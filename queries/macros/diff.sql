@@ -27,10 +27,19 @@ everything AS MATERIALIZED (
         LIST_CONCAT(known, [there.element_type, dims]) AS likeness,
         attribution.is_known
     -- DuckDB hands an equation on to every table that is joined, and a list to the first.
+    -- A module does not differ from itself.
     FROM (
-        FROM internal.buffers WHERE module_id = a
+        FROM internal.buffers
+        WHERE module_id
+            = CASE
+                WHEN COALESCE(a, ERROR('a is no module: null')) <> b THEN a
+            END
         UNION ALL
-        FROM internal.buffers WHERE module_id = b AND b IS DISTINCT FROM a
+        FROM internal.buffers
+        WHERE module_id
+            = CASE
+                WHEN COALESCE(b, ERROR('b is no module: null')) <> a THEN b
+            END
     ) AS there
     CROSS JOIN attribution
 ),

@@ -129,6 +129,7 @@ SELECT
     counted.allocation_index,
     counted.offset_bytes,
     value_id,
+    alias_set,
     taken_from,
     taken_to
 FROM counted

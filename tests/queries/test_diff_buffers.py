@@ -4,6 +4,7 @@ import json
 import re
 from itertools import pairwise
 
+import duckdb
 import pytest
 
 import memhouse
@@ -141,3 +142,12 @@ def test_json_calls_groups_what_they_are(history):
     (module,) = json.loads(run_memhouse(*args).stdout)
     assert module["groups"][0]["element_type"] == "bf16"
     assert "buffers" not in module
+
+
+def test_a_module_does_not_differ_from_itself(history):
+    module = "module('decode-v5e')"
+    query = "SELECT COUNT(*) FROM diff_buffers({}, {})"
+    assert rows(history, query.format(module, module)) == [(0,)]
+    for sides in (("NULL", module), (module, "NULL")):
+        with pytest.raises(duckdb.InvalidInputException, match="is no module: null"):
+            rows(history, query.format(*sides))
