@@ -1,9 +1,11 @@
 -- name: metrics
--- The metrics of module $1 beside those of module $2 in all memory spaces, where they differ.
+-- The metrics in bytes of module $1 and of module $2 in all memory spaces, where they differ.
 --
 -- peak_live_bytes has no history, and is shown here all the same.
 WITH figures AS (
-    SELECT module_id, memory_space, metric, value FROM internal.metrics
+    SELECT module_id, memory_space, metric, value
+    FROM internal.metrics
+    WHERE unit = 'bytes'
     UNION ALL
     SELECT module_id, memory_space, 'peak_live_bytes', peak_live_bytes FROM module_memory
 ),
