@@ -5,7 +5,7 @@
 WITH figures AS (
     SELECT module_id, memory_space, metric, value
     FROM internal.metrics
-    WHERE unit = 'bytes'
+    WHERE metric <> 'flops'
     UNION ALL
     SELECT module_id, memory_space, 'peak_live_bytes', peak_live_bytes FROM module_memory
 ),
