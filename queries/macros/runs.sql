@@ -2,13 +2,12 @@ CREATE OR REPLACE MACRO run(n, of_branch := NULL) AS (
     SELECT placed.run_id
     FROM (
         SELECT
-            ordered.run_id,
-            ranks.branch,
-            ROW_NUMBER() OVER (PARTITION BY ranks.branch ORDER BY ordered.place DESC) AS age,
-            FIRST_VALUE(ranks.branch) OVER (ORDER BY ranks.branch_rank, ordered.place DESC)
+            run_id,
+            branch,
+            ROW_NUMBER() OVER (PARTITION BY branch ORDER BY run_at DESC, run_seq DESC) AS age,
+            FIRST_VALUE(branch) OVER (ORDER BY branch_rank, run_at DESC, run_seq DESC)
                 AS default_branch
-        FROM internal.ordered_runs AS ordered
-        INNER JOIN internal.branch_ranks AS ranks ON ranks.run_id = ordered.run_id
+        FROM internal.lineages
     ) AS placed
     WHERE placed.age = -n AND placed.branch = COALESCE(of_branch, placed.default_branch)
 );

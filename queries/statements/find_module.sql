@@ -10,20 +10,19 @@
 WITH named AS (
     SELECT
         dumps.*,
-        runs.run_at,
-        runs.run_seq,
-        branch_ranks.branch,
-        branch_ranks.suite,
-        branch_ranks.run_number,
-        branch_ranks.branch_rank,
+        lineages.run_at,
+        lineages.run_seq,
+        lineages.branch,
+        lineages.suite,
+        lineages.run_number,
+        lineages.branch_rank,
         history.series_id,
         dumps.workload || '/' || dumps.module_name AS name
     FROM dumps
-    INNER JOIN runs ON runs.run_id = dumps.run_id
-    INNER JOIN internal.branch_ranks ON branch_ranks.run_id = dumps.run_id
+    INNER JOIN internal.lineages ON lineages.run_id = dumps.run_id
     INNER JOIN internal.history ON history.dump_id = dumps.dump_id
     WHERE dumps.run_id = COALESCE($2, dumps.run_id)
-        AND branch_ranks.branch = COALESCE($3, branch_ranks.branch)
+        AND lineages.branch = COALESCE($3, lineages.branch)
         AND (
             CONTAINS(dumps.run_id || '/' || dumps.workload || '/' || dumps.module_name, $1)
             -- A run, and part of a name.

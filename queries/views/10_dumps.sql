@@ -59,18 +59,6 @@ SELECT
     ROW_NUMBER() OVER (ORDER BY run_at, run_seq) AS place
 FROM runs;
 
--- The rank of each run's branch: the default branch is the first of those that there are.
---
--- A row per run.
-CREATE OR REPLACE VIEW internal.branch_ranks AS
-SELECT
-    run_id,
-    branch,
-    suite,
-    run_number,
-    CASE branch WHEN 'main' THEN 1 WHEN 'master' THEN 2 WHEN '' THEN 3 ELSE 4 END AS branch_rank
-FROM internal.lineages;
-
 -- Which dumps are of entry programs: those that a workload is run for. The others are helpers,
 -- such as eager operations and initialisers.
 --
@@ -150,7 +138,7 @@ SELECT
     run_seq,
     branch,
     suite,
-    CASE branch WHEN 'main' THEN 1 WHEN 'master' THEN 2 WHEN '' THEN 3 ELSE 4 END AS branch_rank,
+    branch_rank,
     run_number,
     first_run_id,
     runs,

@@ -3,7 +3,8 @@ CREATE SCHEMA IF NOT EXISTS internal;
 -- The runs of each branch and suite in order. Names never order runs.
 --
 -- A row per run; a run of logs alone has no programs to compare, and no row. lineage_runs is the
--- number of runs of its branch and suite.
+-- number of runs of its branch and suite. The default branch has the lowest branch_rank of those
+-- that there are.
 CREATE OR REPLACE VIEW internal.lineages AS
 SELECT
     runs.run_id,
@@ -11,6 +12,12 @@ SELECT
     runs.run_seq,
     COALESCE(branches.value, '') AS branch,
     COALESCE(suites.value, '') AS suite,
+    CASE COALESCE(branches.value, '')
+        WHEN 'main' THEN 1
+        WHEN 'master' THEN 2
+        WHEN '' THEN 3
+        ELSE 4
+    END AS branch_rank,
     CAST(ROW_NUMBER() OVER lineage AS INTEGER) AS run_number,
     LAG(runs.run_id) OVER lineage AS previous_run_id,
     COUNT(*) OVER (PARTITION BY COALESCE(branches.value, ''), COALESCE(suites.value, ''))
@@ -80,6 +87,7 @@ placed AS (
         lineages.run_seq,
         lineages.branch,
         lineages.suite,
+        lineages.branch_rank,
         lineages.run_number,
         lineages.lineage_runs,
         dump_series.series_id,
