@@ -17,6 +17,7 @@ from .arguments import metric_column, parse_time
 from .catalogue import statement
 from .encoders import csv_parts, json_parts
 from .modules import require_workload
+from .questions import WORK
 from .sql import require_harmless, sql
 from .trend_files import append_rows
 
@@ -159,7 +160,7 @@ def _of_branch(branch: str | None) -> str | None:
 def _of_metrics(metric: str | None) -> str | None:
     if metric in (None, "all"):
         return None
-    names = ", ".join(quoted(metric_column(name.strip())) for name in metric.split(","))
+    names = ", ".join(quoted(metric_column(name.strip(), WORK)) for name in metric.split(","))
     return f"metric IN ({names})"
 
 

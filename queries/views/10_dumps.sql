@@ -260,7 +260,8 @@ COMMENT ON COLUMN series.first_run_id IS 'the first run that has it';
 COMMENT ON COLUMN series.last_run_id IS 'the newest run that has it';
 COMMENT ON COLUMN series.last_run_at IS 'run_at of last_run_id';
 COMMENT ON COLUMN series.is_alive IS
-'false for a program that is gone: a later run has other programs of its last run, but not this one';
+'false for a program that is gone: a later run has other programs of its last run, but not this
+one';
 COMMENT ON COLUMN series.runs_since IS 'how many later runs the branch and suite have';
 COMMENT ON COLUMN series.last_dump_id IS 'its dump in last_run_id, see `dumps`';
 

@@ -111,15 +111,15 @@ def test_a_gap_gets_its_value_when_the_run_gets_the_dump(history, tmp_path):
 def test_every_metric_has_a_file_with_the_values_of_the_view(history, tmp_path):
     """As pandas reads them, with their types; older runs that come later are added too."""
     append(history, tmp_path / "all", "--since", "2026-10-03")
-    names = {metric.removesuffix("_bytes") for metric in TOLD_METRICS}
-    assert {file.stem for file in (tmp_path / "all").iterdir()} == names
+    metrics = {metric.removesuffix("_bytes"): metric for metric in (*TOLD_METRICS, "flops")}
+    assert {file.stem for file in (tmp_path / "all").iterdir()} == metrics.keys()
     append(history, tmp_path / "all", "--metric", "all", "--wide")
-    query = "SELECT run_id, workload, value_bytes FROM trends WHERE metric = '{}_bytes'"
-    for name in names:
+    query = "SELECT run_id, workload, value FROM trends WHERE metric = '{}'"
+    for name, metric in metrics.items():
         of_pandas = pd.read_csv(tmp_path / "all" / f"{name}.csv", parse_dates=["date"])
         values = of_pandas.dropna(subset="value")[["run", "workload", "value"]]
         assert sorted(values.itertuples(index=False, name=None)) == sorted(
-            rows(history, query.format(name))
+            rows(history, query.format(metric))
         )
         assert sorted(set(of_pandas["date"].astype(str))) == NIGHTS
         gaps = of_pandas[of_pandas["value"].isna()]

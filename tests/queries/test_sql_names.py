@@ -34,6 +34,8 @@ def test_known_names_are_answered(history):
     with memhouse.open(history, read_only=True) as warehouse:
         for space in ("'hbm'", "0", "'0'", "NULL"):
             assert len(warehouse.sql(f"FROM buffers_at({LLAMA}, {space}, NULL)"))
+        for metric in ("peak_bytes", "flops"):
+            assert len(warehouse.sql(f"FROM trends WHERE metric = '{metric}'"))
         ((file, line),) = (
             warehouse.sql(
                 f"""SELECT file, line FROM stack_frames WHERE module_id = {LLAMA}
