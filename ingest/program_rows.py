@@ -1,5 +1,6 @@
 """The rows of a module that its HLO text alone determines."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -54,11 +55,14 @@ def program_relations(program: Program) -> Rows:
 
     Rows of the program are instruction_ids, see `module_rows.number_instructions`.
     """
-    calls = [
-        (row, number, attribute, program.computation_names[computation])
-        for row in sorted(program.calls)
-        for number, (attribute, computation) in enumerate(program.calls[row])
-    ]
+    calls = []
+    for row in sorted(program.calls):
+        counts: Counter[str] = Counter()
+        for attribute, computation in program.calls[row]:
+            calls.append(
+                (row, attribute, counts[attribute], program.computation_names[computation])
+            )
+            counts[attribute] += 1
     operands = [
         (row, number, operand)
         for row, row_operands in enumerate(program.operands)
@@ -74,7 +78,7 @@ def program_relations(program: Program) -> Rows:
     ]
     relations: list[tuple[str, Sequence[str], Sequence[tuple[Any, ...]]]] = [
         ("computations", ("computation", "is_entry"), computations),
-        ("calls", ("instruction_id", "call_number", "attribute", "computation"), calls),
+        ("calls", ("instruction_id", "attribute", "call_number", "computation"), calls),
         ("operands", ("instruction_id", "operand_number", "operand_instruction_id"), operands),
         ("control_dependencies", ("instruction_id", "predecessor_instruction_id"), control),
         ("stack_frames", StackFrame._fields, list(program.frames.values())),
