@@ -166,6 +166,7 @@ def _catalogue() -> _Catalogue:
             for row in store.rows(_MACROS).to_pylist()
         }
         meanings = {name: text for view in views.values() for name, text in view.columns.items()}
+        meanings |= _meanings()
         macro_columns = {}
         for macro in macros.values():
             if macro.is_table:
@@ -272,6 +273,12 @@ def _one_line(text: str) -> str:
 def _notes(text: str) -> dict[str, str]:
     """What names mean, of lines `name: meaning`."""
     return {name: _one_line(meaning) for name, meaning in _NOTE.findall(text)}
+
+
+def _meanings() -> dict[str, str]:
+    """What a column's name means wherever it has no comment of its own."""
+    meanings = {metric.name: metric.meaning for metric in METRICS.values()}
+    return meanings | _notes((_HERE / "views/columns.txt").read_text())
 
 
 @cache
@@ -415,8 +422,7 @@ def use_views(store: Store) -> None:
     if _has_views(store):
         return
     store.execute("\n".join(_scripts().values()))
-    meanings = {metric.name: metric.meaning for metric in METRICS.values()}
-    meanings |= _notes((_HERE / "views/columns.txt").read_text())
+    meanings = _meanings()
     comments, ours = [], set(public_names())
     for row in store.rows(_COLUMNS).to_pylist():
         if row["comment"] is None and row["view"] in ours:

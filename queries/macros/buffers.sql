@@ -35,6 +35,8 @@ and the peak. counted_bytes, the last column, add up to what is occupied at the 
 module: a module_id, such as module(''llama-v5e'') finds
 in_space: a memory space by name or number, ''hbm'' or 0; null for all
 schedule_time: a position in the schedule; null for the peak of each space
+padding_bytes: size_bytes - the logical size
+kind: arguments, copies of arguments, outputs, constants, temps or other
 counted_bytes: the part of the buffer''s extent that no row before it in address order covers';
 
 CREATE OR REPLACE MACRO live_at(module, schedule_time) AS TABLE
@@ -75,7 +77,10 @@ COMMENT ON MACRO TABLE timeline_of IS
 
 The rows of `timeline` of one module, of all its memory spaces.
 
-module: a module_id, such as module(''llama-v5e'') finds';
+module: a module_id, such as module(''llama-v5e'') finds
+start_time: first time of the stretch
+end_time: last time of the stretch
+instruction: the instruction at start_time';
 
 CREATE OR REPLACE MACRO holes_at(module, in_space, schedule_time) AS TABLE
 -- An argument such as `modules.module_id` must not mean a table of the macro: hence the names.
@@ -159,6 +164,7 @@ much may be free. Estimated modules have no addresses, and no row.
 module: a module_id, such as module(''llama-v5e'') finds
 in_space: a memory space by name or number, ''hbm'' or 0; null for all
 schedule_time: a position in the schedule; null for the peak of each space
+size_bytes: the allocation''s size
 free_bytes: the sum of the holes; size_bytes - free_bytes are occupied
 largest_hole_bytes: the largest range of addresses that no live buffer takes
 holes: how many such ranges there are';
