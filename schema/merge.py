@@ -83,6 +83,7 @@ def merge(
     check_files(store.name, files)
     total = Merged()
     with store.transaction():
+        before = _names(store.connection, _RUNS_IN_ORDER)
         for file in files:
             merged = _merge_file(store.connection, file)
             report(file, merged)
@@ -95,8 +96,11 @@ def merge(
             names = ", ".join(sorted(file.name for file in files))
             insert_all(store.connection, entries(entry("merge", names)))
         # Also where nothing was added, an earlier entry or a claim may change the order of runs.
-        runs = _names(store.connection, "SELECT run_id FROM runs")
-        series.refresh(store.connection, runs, sorted(total.changed_runs), store.causes)
+        after = _names(store.connection, _RUNS_IN_ORDER)
+        known = set(before)
+        is_in_order = before == [run for run in after if run in known]
+        moved = sorted(total.changed_runs) if is_in_order else after
+        series.refresh(store.connection, moved, sorted(total.changed_runs), store.causes)
     return total
 
 
@@ -218,6 +222,8 @@ def _count(connection: duckdb.DuckDBPyConnection, relation: str) -> int:
     ((count,),) = connection.sql(f"SELECT COUNT(*) FROM {relation}").fetchall()
     return int(count)
 
+
+_RUNS_IN_ORDER = "SELECT run_id FROM runs ORDER BY run_at, run_seq"
 
 _RANKS = """SELECT
     module_id,

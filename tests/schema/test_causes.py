@@ -48,7 +48,7 @@ def test_the_causes_of_the_nights_are_what_was_changed(history):
 def test_the_stored_ledger_adds_up_to_the_change_of_the_peak(history):
     found = rows(
         history,
-        """SELECT dump_id, trends.change_bytes, SUM(causes.change_bytes)
+        """SELECT dump_id, trends.change, SUM(causes.change_bytes)
         FROM trends_by_space AS trends
         LEFT JOIN causes USING (dump_id)
         WHERE metric = 'peak_bytes' AND memory_space = 0 AND content_changed GROUP BY ALL""",
