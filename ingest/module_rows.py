@@ -366,10 +366,18 @@ class _ModuleBuilder:
         )
 
     def _name_spaces(self, relation: str) -> None:
-        """Add the common name of each row's memory space, and XLA's to `module_memory`."""
+        """Add the common name of each row's memory space, and XLA's to `module_memory`.
+
+        A space that XLA names and that has no allocation gets a row without figures.
+        """
         if relation in self.rows:
             columns = self.rows[relation]
-            numbers, names = columns["memory_space"], self.parts.space_names or {}
+            names = self.parts.space_names or {}
+            if relation == "module_memory":
+                for number in sorted(names.keys() - set(columns["memory_space"])):
+                    for column, values in columns.items():
+                        values.append(number if column == "memory_space" else None)
+            numbers = columns["memory_space"]
             columns["space"] = [
                 None if number is None else space_of(number, names.get(number), self.platform)
                 for number in numbers

@@ -19,7 +19,7 @@ from .history import series
 from .journal import entries, entry
 from .readable import figures_table
 from .store import Store
-from .table_rows import SETS, delete, insert, insert_all, insertion
+from .table_rows import SETS, delete, delete_orphans, insert, insert_all, insertion
 from .tables import metadata
 
 # Tables with a row per run, dump or message: small enough to compare in memory.
@@ -92,6 +92,8 @@ def merge(
             total.dumps += merged.dumps
             total.modules += merged.modules
             total.changed_runs |= merged.changed_runs
+        # A dump that was read completely now has another module than the truncated one.
+        delete_orphans(store.connection)
         if total.changed_runs:
             names = ", ".join(sorted(file.name for file in files))
             insert_all(store.connection, entries(entry("merge", names)))

@@ -861,9 +861,7 @@ calls = Table(
     _module_id(),
     _key("instruction_id", Integer, "the calling instruction"),
     _key("attribute", Text, "the attribute that names the computation, for example body"),
-    _key(
-        "call_number", Integer, "from 0 within the attribute, for example a branch"
-    ),
+    _key("call_number", Integer, "from 0 within the attribute, for example a branch"),
     _required("computation", Text, "the called computation, see `computations`"),
     _optional(
         "trip_count",

@@ -35,7 +35,7 @@ def test_what_grew_is_an_error_on_the_line_that_owns_it(history, checkout):
     assert command.startswith(start)
     assert "::llama-v5e/jit_train_step: fail: " in command
     assert "1%25 (max_growth)%0A" in command
-    assert re.search(r"reserved 331\.55 MiB in 2026-10-02, now .*\(\+", command)
+    assert re.search(r"reserved 331\.44 MiB in 2026-10-02, now .*\(\+", command)
     assert re.search(r"/train/zoo/zoo\.py:40 has [\d.]+ MiB", command)
 
 

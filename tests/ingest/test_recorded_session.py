@@ -12,7 +12,7 @@ OWN = {
     "occupancy": "* EXCLUDE (module_id)",
     "entry_shapes": "* EXCLUDE (module_id)",
     "traits": "* EXCLUDE (module_id)",
-    "module_memory": "* EXCLUDE (module_id, peak_instruction_id),"
+    "module_memory": "* EXCLUDE (module_id, space_name, peak_instruction_id),"
     " _name(module_id, peak_instruction_id)",
     "values": "* EXCLUDE (module_id, instruction_id, origin_instruction_id),"
     " _name(module_id, instruction_id), _name(module_id, origin_instruction_id)",

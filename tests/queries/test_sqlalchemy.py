@@ -1,6 +1,7 @@
 """The warehouse in SQLAlchemy: what `metadata` declares, and what an engine reads from a file."""
 
 import itertools
+import shutil
 
 import pytest
 from sqlalchemy import MetaData, create_engine, func, inspect, select
@@ -10,8 +11,10 @@ from memhouse.schema import arrow
 
 
 @pytest.fixture(scope="module")
-def engine(filled):
-    engine = create_engine(f"duckdb:///{filled}", connect_args={"read_only": True})
+def engine(filled, tmp_path_factory):
+    # Another test of this process may have the file open otherwise.
+    own = shutil.copy(filled, tmp_path_factory.mktemp("sqlalchemy"))
+    engine = create_engine(f"duckdb:///{own}", connect_args={"read_only": True})
     yield engine
     engine.dispose()
 
