@@ -34,9 +34,7 @@ def test_sql_and_python_rank_main_master_no_branch_and_others_alike(own):
     with memhouse.open(own) as warehouse:
         for day, branch in ((8, "main"), (9, "master"), (10, "a")):
             warehouse.label(f"2026-10-{day:02}", labels={"branch": branch})
-    query = (
-        "SELECT DISTINCT ON (branch_rank) branch FROM internal.branch_ranks ORDER BY branch_rank"
-    )
+    query = "SELECT DISTINCT ON (branch_rank) branch FROM internal.lineages ORDER BY branch_rank"
     ranked = [branch for (branch,) in rows(own, query)]
     assert ranked == ["main", "master", "", "a"]
     for place, branch in enumerate(ranked):
