@@ -105,7 +105,7 @@ def _paired_lineage(
         else:
             by_run.setdefault(run_number, []).append(dump)
             explained[dump.dump_id] = explained_dump_id, cause
-    rows = []
+    rows: list[Mapping[str, Any]] = []
     for run_number, unsorted in by_run.items():
         dumps = sorted(unsorted, key=lambda dump: dump.rank)
         matches = match_dumps(list(series.values()), dumps, run_number)
@@ -171,7 +171,9 @@ def pair_runs(connection: duckdb.DuckDBPyConnection, a_run_id: str, b_run_id: st
     a, b = _run_dumps(connection, a_run_id), _run_dumps(connection, b_run_id)
     series = [Series(dump.dump_id, 1, dump, 1) for dump in a]
     matches = match_dumps(series, b, 2)
-    rows = [(match.series.series_id, match.dump.dump_id, match.matched_by) for match in matches]
+    rows: list[tuple[int | None, int | None, str | None]] = [
+        (match.series.series_id, match.dump.dump_id, match.matched_by) for match in matches
+    ]
     a_matched, b_matched = {row[0] for row in rows}, {row[1] for row in rows}
     rows += [(dump.dump_id, None, None) for dump in a if dump.dump_id not in a_matched]
     rows += [(None, dump.dump_id, None) for dump in b if dump.dump_id not in b_matched]
