@@ -5,7 +5,6 @@ with the series as they are; a late one is paired again with all runs after it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from importlib import resources
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from .. import arrow
 from ..ids import series_id
+from ..table_rows import insert
 from .pairing import Dump, Series, match_dumps
 
 _SQL = resources.files(__package__)
@@ -87,7 +87,7 @@ def assign_series(connection: duckdb.DuckDBPyConnection, runs: Collection[str]) 
     if rows:
         query = "DELETE FROM dump_series WHERE dump_id IN (SELECT UNNEST($1))"
         connection.execute(query, [[row["dump_id"] for row in rows]])
-        _insert(connection, "dump_series", arrow.rows("dump_series", rows))
+        insert(connection, "dump_series", arrow.rows("dump_series", rows))
 
 
 def _paired_lineage(
@@ -158,7 +158,7 @@ def explain_changes(connection: duckdb.DuckDBPyConnection, causes: Causes) -> No
     dump_ids = [dump_id for _, dump_id in pairs]
     before_ids = [before_id for before_id, _ in pairs]
     connection.execute("DELETE FROM causes WHERE dump_id IN (SELECT UNNEST($1))", [dump_ids])
-    _insert(connection, "causes", arrow.rows("causes", terms))
+    insert(connection, "causes", arrow.rows("causes", terms))
     stored = [lines.get(dump_id) for dump_id in dump_ids]
     connection.execute(_STORE_CAUSES, [dump_ids, before_ids, stored])
 
@@ -187,13 +187,3 @@ def _run_dumps(connection: duckdb.DuckDBPyConnection, run_id: str) -> list[Dump]
     """The dumps of a run in order."""
     rows = connection.execute(_RUN_DUMPS, [run_id]).fetchall()
     return sorted((Dump(*row) for row in rows), key=lambda dump: dump.rank)
-
-
-def _insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
-    connection.register("incoming", rows)
-    try:
-        connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM incoming")
-    finally:
-        # After an error the transaction is aborted, and only its end unregisters.
-        with suppress(duckdb.Error):
-            connection.unregister("incoming")
