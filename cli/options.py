@@ -17,7 +17,7 @@ from typer.models import OptionInfo
 from ..queries.arguments import nearest
 from ..queries.catalogue import open_with_views, public_names
 from ..queries.own_macros import listed_macros
-from ..schema.arrow import tables
+from ..schema.arrow import public_tables
 from ..schema.compaction import DELETED_BYTES, QUICK_BYTES
 from ..schema.errors import MemhouseError, UsageError, until_free
 from ..schema.store import Store
@@ -137,7 +137,11 @@ def _names(kind: str, db: str) -> list[str]:
         with reading(db) as store:
             return list(store.rows(_NAMES[kind])["name"].to_pylist())
     views = [*listed_macros(find_settings().macros), *public_names()]
-    of_kind = {"tables": tables(), "views": views, "exported": [*public_names(), *tables()]}
+    of_kind = {
+        "tables": public_tables(),
+        "views": views,
+        "exported": [*public_names(), *public_tables()],
+    }
     return sorted(of_kind[kind])
 
 

@@ -28,11 +28,11 @@ SUBJECTS = {
     "Memory over time": """allocations values buffers live_ranges alias_sets positions uses
         occupancy timeline timeline_by_space buffers_at live_at timeline_of""",
     "Peaks and metrics": """module_memory metrics peaks peaks_by_space peak_buffers
-        peak_buffers_by_space peak_parts reported_peak fragmentation fragmentation_by_space padding
+        peak_buffers_by_space reported_peak fragmentation fragmentation_by_space padding
         holes_at gib mib pct""",
     "Owners": "owners owners_by_space owners_of callers_of scopes stack_frames",
     "History": """series dump_series missing history trends trends_by_space scope_trends regressions
-        causes traits accepted_changes history_of diff_buffers""",
+        causes accepted_changes history_of diff_buffers""",
     "Code": """instructions operands control_dependencies computations calls work_by_pass
         work_by_scope""",
     "Residuals, donations, kernels, passes": """residuals saved_for_backward long_lived

@@ -35,7 +35,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from ..schema.arrow import stored_keys
+from ..schema.arrow import sql_name, stored_keys
 from ..schema.ddl import INDEXED
 from ..schema.errors import UsageError, WarehouseError
 from ..schema.history import series
@@ -460,12 +460,14 @@ def _repeated(table: str, key: tuple[str, ...]) -> str:
     named = [column for column in key if column != "module_id"] or list(key)
     shown = " || ', ' || ".join(f"COALESCE(CAST({name} AS VARCHAR), 'null')" for name in named)
     if "module_id" in key:
-        module, source = "module_id", f'"{table}"'
+        module, source = "module_id", sql_name(table)
     elif "dump_id" in key:
         module = "ANY_VALUE(module_id)"
-        source = f'"{table}" LEFT JOIN (SELECT dump_id, module_id FROM dumps) USING (dump_id)'
+        source = (
+            f"{sql_name(table)} LEFT JOIN (SELECT dump_id, module_id FROM dumps) USING (dump_id)"
+        )
     else:
-        module, source = "NULL", f'"{table}"'
+        module, source = "NULL", sql_name(table)
     return (
         f"SELECT {module} AS module_id, '{table} ' || {shown} || ' occurs twice' AS breach\n"
         f"FROM {source} GROUP BY {', '.join(key)} HAVING COUNT(*) > 1"
@@ -486,6 +488,7 @@ def _dangling(key: ForeignKeyConstraint) -> str:
     return (
         f"SELECT {module} AS module_id,"
         f" '{table}: {column} ' || referring.{column} || ' is not in {other}' AS breach\n"
-        f'FROM "{table}" AS referring ANTI JOIN "{other}" AS referred ON {condition}\n'
+        f"FROM {sql_name(table)} AS referring\n"
+        f"ANTI JOIN {sql_name(other)} AS referred ON {condition}\n"
         f"WHERE referring.{column} IS NOT NULL"
     )

@@ -320,19 +320,6 @@ INNER JOIN latest USING (module_id)
 WHERE alias_bytes > 0
 ORDER BY alias_bytes DESC;
 
--- traits: What is counted of each program
-SELECT trait, COUNT(*) AS names, SUM(amount) AS amount
-FROM traits
-GROUP BY trait
-ORDER BY trait;
-
--- peak_parts: What the peak of today consists of
-SELECT workload, role, SUM(counted_bytes) AS counted_bytes
-FROM peak_parts
-INNER JOIN latest USING (module_id)
-GROUP BY workload, role
-ORDER BY counted_bytes DESC;
-
 -- history: Which programs changed, when, and why?
 SELECT run_id, workload, module_name, cause
 FROM history

@@ -163,7 +163,9 @@ def _rows(
         if table == "compiler_flags" and _has_flags(memory, ids["flags_id"]):
             continue
         columns = ", ".join(f'"{name}"' for name in names)
-        rows = warehouse.rows(f'SELECT {columns} FROM "{table}" WHERE {key} = $1', [ids[key]])
+        rows = warehouse.rows(
+            f"SELECT {columns} FROM {arrow.sql_name(table)} WHERE {key} = $1", [ids[key]]
+        )
         if "run_id" in names:
             runs = pa.array([_RUN] * len(rows), pa.string())
             rows = rows.set_column(names.index("run_id"), "run_id", runs)

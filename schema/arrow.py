@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+from sqlalchemy import Table
 
 from .tables import INTERNAL, metadata
 
@@ -21,25 +22,34 @@ _TYPES = {
 
 
 @cache
+def tables() -> dict[str, Table]:
+    """The tables by name, public and internal; those that describe the file have no key."""
+    return {table.name: table for table in metadata.tables.values() if table.primary_key}
+
+
+def public_tables() -> list[str]:
+    """The names of the tables that users read."""
+    return [name for name, table in tables().items() if table.schema != INTERNAL]
+
+
+def sql_name(table: str) -> str:
+    """The table's name as SQL reads it, with its schema if it is internal."""
+    return f'{INTERNAL}."{table}"' if tables()[table].schema == INTERNAL else f'"{table}"'
+
+
+@cache
 def stored_columns() -> dict[str, dict[str, str]]:
-    """Each public table's stored columns with their SQL types, in order."""
+    """Each table's stored columns with their SQL types, in order."""
     return {
-        table.name: {column.name: str(column.type) for column in table.c}
-        for table in metadata.tables.values()
-        if table.schema != INTERNAL
+        name: {column.name: str(column.type) for column in table.c}
+        for name, table in tables().items()
     }
 
 
 @cache
-def tables() -> list[str]:
-    """The names of the public tables."""
-    return [*stored_columns()]
-
-
-@cache
 def stored_keys() -> dict[str, tuple[str, ...]]:
-    """The columns that identify a row of each public table."""
-    return {name: tuple(metadata.tables[name].primary_key.c.keys()) for name in tables()}
+    """The columns that identify a row of each table."""
+    return {name: tuple(table.primary_key.c.keys()) for name, table in tables().items()}
 
 
 @cache

@@ -122,7 +122,9 @@ def _merge_file(connection: duckdb.DuckDBPyConnection, file: Path) -> Merged:
             merged.changed_runs = set(_names(connection, _RUNS_WITH_NEWS))
             merged.modules = _add_modules(connection, part, merged.changed_runs)
             for key, name in SETS.items():
-                known = connection.sql(f"SELECT DISTINCT {key} FROM {name}").to_arrow_table()
+                known = connection.sql(
+                    f"SELECT DISTINCT {key} FROM {arrow.sql_name(name)}"
+                ).to_arrow_table()
                 _copy(connection, part, name, known, f"ANTI JOIN chosen USING ({key})")
             merged.runs = _count(connection, "part_runs ANTI JOIN runs USING (run_id)")
             merged.dumps = _count(connection, "part_dumps ANTI JOIN dumps USING (dump_id)")
@@ -194,7 +196,7 @@ def _copy(
     columns = arrow.schema(name).names
     part.register("chosen", chosen)
     selected = ", ".join(f'"{column}"' for column in columns)
-    relation = part.sql(f'SELECT {selected} FROM "{name}" {condition}')
+    relation = part.sql(f"SELECT {selected} FROM {arrow.sql_name(name)} {condition}")
     connection.register("incoming", relation.to_arrow_reader())
     try:
         connection.execute(insertion(name, columns, "incoming"))

@@ -48,7 +48,7 @@ def insertion(name: str, columns: Sequence[str], source: str) -> str:
     sorted_by = ", ".join(key for key in _ORDERS.get(name, ()) if key in columns)
     order = f" ORDER BY {sorted_by}" if sorted_by else ""
     chosen = ", ".join(_as_stored(name, columns))
-    return f'INSERT INTO "{name}" BY NAME SELECT {chosen} FROM {source}{order}'
+    return f"INSERT INTO {arrow.sql_name(name)} BY NAME SELECT {chosen} FROM {source}{order}"
 
 
 def _as_stored(name: str, columns: Sequence[str]) -> Iterator[str]:
@@ -77,7 +77,8 @@ def delete(
     for name in only or _tables_with(key):
         if name not in but:
             connection.execute(
-                f'DELETE FROM "{name}" WHERE {key} IN (SELECT UNNEST($1))', [list(ids)]
+                f"DELETE FROM {arrow.sql_name(name)} WHERE {key} IN (SELECT UNNEST($1))",
+                [list(ids)],
             )
 
 
@@ -113,7 +114,7 @@ def delete_orphans(connection: duckdb.DuckDBPyConnection) -> int:
     delete(connection, "module_id", orphans, but=("dumps",))
     for key, name in SETS.items():
         connection.execute(
-            f"DELETE FROM {name} WHERE {key} NOT IN "
+            f"DELETE FROM {arrow.sql_name(name)} WHERE {key} NOT IN "
             f"(SELECT {key} FROM dumps WHERE {key} IS NOT NULL)"
         )
     return len(orphans)

@@ -1002,6 +1002,7 @@ traits = Table(
     _key("trait", Text, "what is described, for example saved or collective"),
     _key("name", Text, "of which: a source line, an opcode; empty if there is one only"),
     _required("amount", BigInteger, "bytes or a count, as the trait says"),
+    schema=INTERNAL,
     comment="A row per fact of a module from which the cause of a change is told, worked out at "
     "ingest.",
 )
@@ -1028,6 +1029,7 @@ peak_parts = Table(
     _optional("source", Text, "the file and line of the user's code, such as zoo.py:40"),
     _required("buffers", Integer, "how many buffers these are"),
     _required("counted_bytes", BigInteger, "what they count for; all parts add up to the peak"),
+    schema=INTERNAL,
     comment="A row per group of buffers that the main memory holds at its peak; another program "
     "has such groups as well.",
 )

@@ -4,7 +4,7 @@ SELECT
     'the parts of the peak add up to ' || SUM(peak_parts.counted_bytes)
     || ' bytes, the peak has ' || module_memory.peak_bytes AS breach
 FROM module_memory
-INNER JOIN peak_parts ON peak_parts.module_id = module_memory.module_id
+INNER JOIN internal.peak_parts ON peak_parts.module_id = module_memory.module_id
 WHERE module_memory.memory_space = 0
 GROUP BY module_memory.module_id, module_memory.peak_bytes
 HAVING SUM(peak_parts.counted_bytes) <> module_memory.peak_bytes

@@ -231,7 +231,7 @@ def _versions(rows: Rows, runs: Sequence[str]) -> dict[str, dict[str, str]]:
 def _traits(rows: Rows, modules: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
     found: dict[int, dict[str, dict[str, int]]] = {}
     if modules:
-        query = "SELECT * FROM traits WHERE module_id IN (SELECT UNNEST($1))"
+        query = "SELECT * FROM internal.traits WHERE module_id IN (SELECT UNNEST($1))"
         for row in rows(query, [list(modules)]).to_pylist():
             of_module = found.setdefault(row["module_id"], {})
             of_module.setdefault(row["trait"], {})[row["name"]] = row["amount"]
@@ -252,7 +252,7 @@ def _parts(rows: Rows, modules: Sequence[int]) -> dict[int, list[Part]]:
     parts: dict[int, list[Part]] = {}
     if modules:
         query = """SELECT module_id, category, role, pass, owner, operation, shape, source, buffers,
-            counted_bytes FROM peak_parts WHERE module_id IN (SELECT UNNEST($1))
+            counted_bytes FROM internal.peak_parts WHERE module_id IN (SELECT UNNEST($1))
             ORDER BY module_id, part"""
         columns = rows(query, [list(modules)]).to_pydict().values()
         for module_id, *values in zip(*columns, strict=True):

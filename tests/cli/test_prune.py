@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memhouse.schema.tables import metadata
+from memhouse.schema import arrow
 
 from ..support.clock import at
 from ..support.command import run_memhouse
@@ -44,9 +44,10 @@ def test_a_night_takes_what_only_it_has(own):
     assert "1 run, 4 dumps, 1 module" in prune(own, "2026-10-08")
     left = {module for (module,) in rows(own, "SELECT module_id FROM modules")}
     assert stored - left == {only}
-    for name, table in metadata.tables.items():
+    for name, table in arrow.tables().items():
         if "module_id" in table.c:
-            found = rows(own, f'SELECT COUNT(*) FROM "{name}" WHERE module_id = {only}')
+            query = f"SELECT COUNT(*) FROM {arrow.sql_name(name)} WHERE module_id = {only}"
+            found = rows(own, query)
             assert found == [(0,)], name
 
 

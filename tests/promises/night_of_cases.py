@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from memhouse.schema.arrow import schema, tables
+from memhouse.schema.arrow import schema, sql_name, tables
 
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump
@@ -58,7 +58,7 @@ def module_rows(db: Path) -> dict[str, dict[str, list[Any]]]:
         duck = store.connection
         of_modules = {name for name in tables() if "module_id" in schema(name).names}
         for table in sorted(of_modules - {"dumps"}):
-            query = f"""SELECT workload, t.* EXCLUDE (module_id) FROM "{table}" t
+            query = f"""SELECT workload, t.* EXCLUDE (module_id) FROM {sql_name(table)} t
                 INNER JOIN (SELECT DISTINCT workload, module_id FROM dumps) d
                     ON t.module_id = d.module_id ORDER BY ALL"""
             for workload, *row in duck.sql(query).fetchall():

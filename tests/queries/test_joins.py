@@ -14,7 +14,7 @@ import pytest
 
 import memhouse
 from memhouse.queries.catalogue import public_views
-from memhouse.schema.arrow import stored_keys
+from memhouse.schema.arrow import public_tables, stored_keys
 
 from ..support.rounds import rounds
 
@@ -32,7 +32,8 @@ AGGREGATES = ("COUNT", "MIN", "MAX", "ANY_VALUE", "MODE", "APPROX_COUNT_DISTINCT
 
 def keys():
     """The key of each public relation."""
-    return stored_keys() | {view.name: view.key for view in public_views().values()}
+    of_tables = {name: stored_keys()[name] for name in public_tables()}
+    return of_tables | {view.name: view.key for view in public_views().values()}
 
 
 @pytest.mark.parametrize("made", ["history", "filled", "hosts"])

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from memhouse.queries.catalogue import checks, statement
 from memhouse.queries.verify import checks_list, verify
-from memhouse.schema.arrow import stored_keys
+from memhouse.schema.arrow import sql_name, stored_keys
 from memhouse.schema.ddl import INDEXED
 
 from ..support.command import run_memhouse
@@ -54,7 +54,8 @@ DAMAGES = {
         f"{OF} AND allocation_index = 0": "148384 148383",
     },
     "peak_parts_add_up": {
-        f"UPDATE peak_parts SET counted_bytes = counted_bytes + 1 {OF} AND part = 0": "add up",
+        "UPDATE internal.peak_parts SET counted_bytes = counted_bytes + 1 "
+        f"{OF} AND part = 0": "add up",
     },
     "dumps_are_complete": {
         "UPDATE file_sets SET status = 'failed', line = 3, message = 'cut short' "
@@ -233,7 +234,8 @@ def test_a_row_that_occurs_twice_is_found(copied):
         for table in stored_keys().keys() - INDEXED:
             # Their shape is worked out when it is read.
             stored = "* EXCLUDE (shape)" if table in ("values", "instructions") else "*"
-            again = f'INSERT INTO "{table}" BY NAME SELECT {stored} FROM "{table}" LIMIT 1'
+            name = sql_name(table)
+            again = f"INSERT INTO {name} BY NAME SELECT {stored} FROM {name} LIMIT 1"
             with damaged(store, again):
                 (breach,) = breaches(store, check)
             assert breach.startswith(f"{table} ")

@@ -64,7 +64,7 @@ def test_ids_and_times_survive_every_reader(filled):
         tables = arrow.stored_columns()
         for table, column, type_ in columns:
             if table in tables and (column.endswith("_id") and type_ == "BIGINT"):
-                query = f'SELECT MAX({column}) FROM "{table}"'
+                query = f"SELECT MAX({column}) FROM {arrow.sql_name(table)}"
                 ((largest,),) = connection.sql(query).fetchall()
                 assert (largest or 0) < 2**53, (table, column)
             if table in tables and column == "space" and table != "kernel_parts":

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from memhouse.schema.arrow import tables
+from memhouse.schema.arrow import sql_name, tables
 
 from .history import history
 from .samples import samples_warehouse
@@ -37,7 +37,8 @@ def digests(db: Path) -> Digests:
         found: Digests = {}
         views = """SELECT IF(schema_name = 'main', '', 'internal.') || view_name
             FROM duckdb_views() WHERE NOT internal"""
-        names = {*tables(), *(name for (name,) in duck.sql(views).fetchall())}
+        names = {sql_name(table).replace('"', "") for table in tables()}
+        names |= {name for (name,) in duck.sql(views).fetchall()}
         for name in sorted(names - LEFT_OUT):
             source = ".".join(f'"{part}"' for part in name.split("."))
             columns = [c for c in duck.sql(f"FROM {source}").columns if c not in VOLATILE]

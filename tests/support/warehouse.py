@@ -8,7 +8,7 @@ from typing import Any
 from memhouse.ingest.pipeline import Summary, ingest
 from memhouse.ingest.workers import Workers
 from memhouse.queries.catalogue import use_views
-from memhouse.schema.arrow import tables
+from memhouse.schema.arrow import sql_name, stored_columns, tables
 from memhouse.schema.store import Store, open_file
 
 
@@ -52,7 +52,8 @@ def everything(db: Path) -> dict[str, list[tuple[Any, ...]]]:
     with reading(db) as store:
         duck = store.connection
         return {
-            name: duck.sql(f'SELECT * FROM "{name}" ORDER BY ALL').fetchall() for name in tables()
+            name: duck.sql(f"SELECT * FROM {sql_name(name)} ORDER BY ALL").fetchall()
+            for name in tables()
         }
 
 
@@ -66,8 +67,8 @@ def content(db: Path, *but: str) -> dict[str, list[tuple[Any, ...]]]:
         duck = store.connection
         found = {}
         for name in tables():
-            kept = [f'"{column}"' for column in duck.table(name).columns if column not in left_out]
+            kept = [f'"{column}"' for column in stored_columns()[name] if column not in left_out]
             if name != "journal":
-                query = f'SELECT {", ".join(kept)} FROM "{name}" ORDER BY ALL'
+                query = f"SELECT {', '.join(kept)} FROM {sql_name(name)} ORDER BY ALL"
                 found[name] = duck.sql(query).fetchall()
         return found

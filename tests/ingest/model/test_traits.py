@@ -3,7 +3,7 @@
 from ...support.dumps import copy_dump
 from ...support.warehouse import fill, rows
 
-TRAITS = "FROM traits INNER JOIN dumps USING (module_id)"
+TRAITS = "FROM internal.traits INNER JOIN dumps USING (module_id)"
 
 
 def amounts(db, trait: str, workload: str, run: str) -> dict[str, int]:
@@ -21,7 +21,7 @@ def test_the_parts_of_the_peak_are_those_of_the_view(history):
     found = rows(
         history,
         """SELECT module_id, category, COALESCE(role, ''), COALESCE(pass, ''), shape, source,
-            SUM(counted_bytes) FROM peak_parts WHERE shape IS NOT NULL GROUP BY ALL""",
+            SUM(counted_bytes) FROM internal.peak_parts WHERE shape IS NOT NULL GROUP BY ALL""",
     )
     assert len(found) > 300
     assert {key: amount for *parts, amount in found if (key := tuple(parts))} == {
@@ -31,7 +31,7 @@ def test_the_parts_of_the_peak_are_those_of_the_view(history):
 
 def test_the_parts_add_up_to_the_peak(history, filled):
     query = """SELECT module_id, peak_bytes, SUM(counted_bytes) FROM module_memory
-        LEFT JOIN peak_parts USING (module_id)
+        LEFT JOIN internal.peak_parts USING (module_id)
         WHERE memory_space = 0 AND peak_bytes > 0 GROUP BY ALL"""
     for db in (history, filled):
         found = rows(db, query)
