@@ -17,7 +17,7 @@ from memhouse.queries.catalogue import (
     metadata,
     public_macros,
 )
-from memhouse.schema.arrow import tables
+from memhouse.schema.arrow import public_tables
 from memhouse.schema.tables import OneOf
 
 # The tables, views and functions of each subject.
@@ -140,7 +140,7 @@ def picture() -> str:
     """The tables and their foreign keys, as SVG: a table is right of those that it refers to."""
     refers = {
         name: {key.column.table.name for key in metadata().tables[name].foreign_keys} - {name}
-        for name in tables()
+        for name in public_tables()
     }
 
     def reached(name: str) -> set[str]:
@@ -151,7 +151,7 @@ def picture() -> str:
 
     places: dict[str, tuple[int, int]] = {}
     columns: dict[int, list[str]] = {}
-    for name in sorted(tables(), key=column):
+    for name in sorted(public_tables(), key=column):
         columns.setdefault(column(name), []).append(name)
     for number, names in columns.items():
         names.sort(key=lambda name: mean([places[other][1] for other in refers[name]] or [0]))
@@ -194,5 +194,6 @@ def _rows(heading: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 def _type_name(column: "Column[object]") -> str:
     type_ = "enum" if isinstance(column.type, OneOf) else column.type.compile()
     type_ = type_.replace("DATETIME", "TIMESTAMP")
-    required = "" if column.nullable else ", not null"
+    # A view promises nothing, also of its key.
+    required = ", not null" if column.table.name in public_tables() and not column.nullable else ""
     return f"{type_}{required}".lower()

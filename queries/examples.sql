@@ -327,9 +327,9 @@ WHERE cause IS NOT NULL
 ORDER BY run_id, workload;
 
 -- causes: What made a program grow, in bytes?
-SELECT run_id, workload, term, change_bytes, source
+SELECT run_id, branch, workload, term, change_bytes, source
 FROM causes
-INNER JOIN dumps USING (dump_id)
+INNER JOIN history USING (dump_id)
 WHERE change_bytes > 0
 ORDER BY change_bytes DESC
 LIMIT 10;
@@ -346,26 +346,27 @@ GROUP BY kind
 ORDER BY SUM(change_bytes) DESC NULLS LAST, kind;
 
 -- series: The programs that are gone, and since when
-SELECT workload, module_name, last_run_id, runs_since
+SELECT branch, workload, module_name, last_run_id, runs_since
 FROM series
 WHERE NOT is_alive
 ORDER BY last_run_at DESC, workload, module_name;
 
 -- missing: What each night lacks
-SELECT run_id, workload, module_name, last_run_id
+SELECT run_id, branch, workload, module_name, last_run_id
 FROM missing
 ORDER BY run_at, workload, module_name;
 
 -- trends_by_space: How the peak of VMEM changed over the nights
-SELECT run_id, workload, value, change
+SELECT run_id, branch, workload, value, change
 FROM trends_by_space
 WHERE space = 'vmem' AND metric = 'peak_bytes'
-ORDER BY run_at, workload;
+ORDER BY branch, run_at, workload;
 
 -- history: When a program that was missing came back
 SELECT
     before.run_id AS last_seen,
     history.run_id AS back_in,
+    history.branch,
     history.workload,
     history.missed_runs
 FROM history
@@ -441,10 +442,10 @@ WHERE is_latest AND space = 'vmem'
 ORDER BY peak_bytes DESC;
 
 -- peaks: What is the largest peak of each night?
-SELECT run_id, MAX(peak_bytes) AS peak_bytes
+SELECT run_id, branch, MAX(peak_bytes) AS peak_bytes
 FROM peaks
-GROUP BY run_id
-ORDER BY run_id;
+GROUP BY run_id, run_at, branch
+ORDER BY branch, run_at;
 
 -- peaks: How do two jax versions compare?
 SELECT
@@ -476,15 +477,15 @@ GROUP BY module_id, workload, module_name
 ORDER BY runs DESC, workload, module_name;
 
 -- runs_summary: How many new programs does each night bring?
-SELECT run_id, dumps, new_modules, largest_peak_bytes
+SELECT run_id, branch, dumps, new_modules, largest_peak_bytes
 FROM runs_summary
 ORDER BY run_at DESC;
 
 -- trends: How did a program's peak change over the nights?
-SELECT run_id, value, change, cause
+SELECT run_id, branch, value, change, cause
 FROM trends
 WHERE workload = 'llama-v5e' AND metric = 'peak_bytes'
-ORDER BY run_at;
+ORDER BY branch, run_at;
 
 -- trends: Programs above the best that they ever were
 SELECT workload, module_name, value, best_value
@@ -493,7 +494,7 @@ WHERE is_latest AND metric = 'peak_bytes' AND value > best_value
 ORDER BY value - best_value DESC;
 
 -- trends: The runs in which a peak fell below all before
-SELECT run_id, workload, module_name, value
+SELECT run_id, branch, workload, module_name, value
 FROM trends
 WHERE metric = 'peak_bytes' AND is_entry
 QUALIFY
@@ -507,6 +508,7 @@ ORDER BY run_at, workload, module_name;
 -- regressions: Which commit made a program grow?
 SELECT
     regressions.run_id,
+    regressions.branch,
     regressions.workload,
     regressions.change,
     run_labels.value AS made_by
@@ -516,15 +518,15 @@ WHERE regressions.metric = 'peak_bytes'
 ORDER BY regressions.change DESC;
 
 -- regressions: What grew by more than 1 % in the last runs
-SELECT run_id, workload, metric, previous_value, value, cause
+SELECT run_id, branch, workload, metric, previous_value, value, cause
 FROM regressions
 ORDER BY run_at DESC, change DESC, workload, metric
 LIMIT 20;
 
 -- scope_trends: Which scopes grew most?
-SELECT run_id, workload, scope, SUM(change_bytes) AS change_bytes
+SELECT run_id, branch, workload, scope, SUM(change_bytes) AS change_bytes
 FROM scope_trends
-GROUP BY run_id, workload, scope
+GROUP BY run_id, branch, workload, scope
 HAVING SUM(change_bytes) > 0
 ORDER BY change_bytes DESC
 LIMIT 10;
@@ -724,14 +726,15 @@ ORDER BY size_bytes DESC
 LIMIT 10;
 
 -- missed_donations: Which arguments could be donated?
-SELECT run_id, workload, argument_name, saving_bound_bytes, paired_by
+SELECT workload, argument_name, saving_bound_bytes, paired_by
 FROM missed_donations
-WHERE read_later_by IS NULL
+WHERE is_latest AND read_later_by IS NULL
 ORDER BY saving_bound_bytes DESC;
 
--- wasted_donations: Donations that save nothing
-SELECT run_id, workload, argument_name, why, copied_bytes
+-- wasted_donations: Donated arguments that are copied or unused
+SELECT workload, argument_name, why, copied_bytes, is_live_at_peak
 FROM wasted_donations
+WHERE is_latest
 ORDER BY copied_bytes DESC NULLS LAST;
 
 -- kernels: Which kernels take most memory of their own?
@@ -760,9 +763,9 @@ GROUP BY module_id, workload, instruction
 ORDER BY pipelined_bytes DESC, workload, instruction;
 
 -- kernel_trends: How the largest kernel of each program changes
-SELECT run_id, workload, memory_space, scoped_bytes, change_bytes
+SELECT run_id, branch, workload, memory_space, scoped_bytes, change_bytes
 FROM kernel_trends
-ORDER BY run_at, workload;
+ORDER BY branch, run_at, workload;
 
 -- work_by_scope: The scopes that compute most
 SELECT workload, scope, pass, flops
@@ -804,13 +807,18 @@ ORDER BY flops_a_byte DESC
 LIMIT 10;
 
 -- trends: The programs whose work changed, and why
-SELECT run_id, workload, value AS flops, change_ratio, cause
+SELECT run_id, branch, workload, value AS flops, change_ratio, cause
 FROM trends
 WHERE metric = 'flops' AND change <> 0
 ORDER BY run_at, workload;
 
 -- trends: Where memory was traded for compute, or back
-SELECT trends.run_id, trends.workload, trends.change AS change_bytes, work.change AS change_flops
+SELECT
+    trends.run_id,
+    trends.branch,
+    trends.workload,
+    trends.change AS change_bytes,
+    work.change AS change_flops
 FROM trends
 INNER JOIN trends AS work ON work.dump_id = trends.dump_id AND work.metric = 'flops'
 WHERE trends.metric = 'peak_bytes' AND SIGN(trends.change) * SIGN(work.change) < 0
@@ -921,7 +929,7 @@ LIMIT 5;
 -- history_of: How the peak of a series went
 SELECT run_id, value, change, cause
 FROM HISTORY_OF(
-        (SELECT series_id FROM trends WHERE workload = 'llama-v5e' LIMIT 1)
+        (SELECT series_id FROM trends WHERE workload = 'llama-v5e' AND is_latest LIMIT 1)
     )
 WHERE metric = 'peak_bytes';
 

@@ -595,7 +595,7 @@ residuals = Table(
     _required("peak_idle_time", Integer, "as in `alias_sets`"),
     _refers("instructions", "made_instruction_id", "instruction_id"),
     comment="A row per tensor that the forward pass keeps for the backward pass, with all its "
-    "copies.",
+    "copies in one memory space; copies in another memory space are a residual of their own.",
 )
 
 positions = Table(

@@ -1,3 +1,13 @@
+-- Whether a user means this memory space: by its name or number, or all of them by null.
+CREATE OR REPLACE MACRO internal.is_in_space(in_space, space_name, space_number) AS
+CASE
+    WHEN in_space IS NULL THEN TRUE
+    WHEN TRY_CAST(in_space AS INTEGER) IS NOT NULL THEN CAST(in_space AS INTEGER) = space_number
+    WHEN in_space IN ('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other')
+        THEN CAST(in_space AS VARCHAR) = CAST(space_name AS VARCHAR)
+    ELSE ERROR('there is no memory space ' || in_space)
+END;
+
 CREATE OR REPLACE MACRO buffers_at(module, in_space, schedule_time) AS TABLE
 SELECT
     live.* EXCLUDE (counted_at_peak_bytes, is_live_at_peak, peak_bytes),
@@ -17,11 +27,7 @@ SELECT
     ) AS counted_bytes
 FROM internal.buffers AS live
 WHERE live.module_id = module
-    AND COALESCE(
-        CAST(in_space AS VARCHAR)
-        IN (CAST(live.space AS VARCHAR), CAST(live.memory_space AS VARCHAR)),
-        TRUE
-    )
+    AND internal.is_in_space(in_space, live.space, live.memory_space)
     AND CASE
         WHEN schedule_time IS NULL THEN live.is_live_at_peak
         ELSE schedule_time BETWEEN live.taken_from AND live.taken_to
@@ -80,7 +86,8 @@ The rows of `timeline` of one module, of all its memory spaces.
 module: a module_id, such as module(''llama-v5e'') finds
 start_time: first time of the stretch
 end_time: last time of the stretch
-instruction: the instruction at start_time';
+instruction: the instruction at start_time
+op_name: the framework''s name of its operation';
 
 CREATE OR REPLACE MACRO holes_at(module, in_space, schedule_time) AS TABLE
 -- An argument such as `modules.module_id` must not mean a table of the macro: hence the names.
@@ -101,11 +108,7 @@ WITH temps AS (
         AND temp.is_temp
         AND memory.peak_time IS NOT NULL
         AND program.origin <> 'estimated'
-        AND COALESCE(
-            CAST(in_space AS VARCHAR)
-            IN (CAST(temp.space AS VARCHAR), CAST(temp.memory_space AS VARCHAR)),
-            TRUE
-        )
+        AND internal.is_in_space(in_space, temp.space, temp.memory_space)
 ),
 
 -- What is taken of each temp allocation, and its end.

@@ -118,6 +118,7 @@ SELECT
         ELSE category || 's'
     END AS kind,
     residual_id,
+    layers,
     held.instruction AS origin_instruction,
     origin_rule,
     made.instruction,
@@ -137,6 +138,8 @@ FROM counted
 -- larger side.
 LEFT JOIN "values" USING (module_id, value_id)
 LEFT JOIN instructions AS made USING (module_id, instruction_id)
+LEFT JOIN (SELECT module_id, residual_id, layers FROM residuals) AS stacked
+    USING (module_id, residual_id)
 LEFT JOIN internal.operations AS held
     ON held.module_id = counted.module_id
         AND held.instruction_id

@@ -44,8 +44,8 @@ INNER JOIN internal.saved_for_backward USING (module_id);
 COMMENT ON VIEW saved_for_backward IS
 'What the forward pass keeps for the backward pass: candidates for rematerialisation.
 
-A row per tensor that is kept, a residual, with the memory space of its largest value. The best
-candidates are large and idle across the peak: large peak_idle_time. What residuals take at the
+A row per tensor that is kept, a residual, with the memory space of its largest value. One that XLA
+also copies to another memory space for the backward pass is a residual of each. The best candidates are large and idle across the peak: large peak_idle_time. What residuals take at the
 peak, where copies of one may be live together, is counted_bytes of `peak_buffers` where
 is_saved_for_backward.
 

@@ -117,12 +117,13 @@ SELECT *
 FROM internal.dumped
 INNER JOIN internal.wasted_donations USING (module_id);
 COMMENT ON VIEW wasted_donations IS
-'Which donated arguments save nothing: XLA copies them all the same, or no output takes them.
+'Which donated arguments XLA copies all the same, and which no output takes.
 
 A row per donated argument that no output takes, and per copy that XLA makes of a donated
 argument, or of what becomes the output in its memory. XLA copies an argument that an instruction
 still reads after the output is written, or that the output is not computed from element by
-element. A copy to another memory space or layout is not counted. Needs HLO text.
+element. Such a donation saves less, but not nothing, where the copy is not live at the peak. A
+copy to another memory space or layout is not counted. Needs HLO text.
 
 Key: dump_id, parameter_number, parameter_shape_index, copy_instruction.';
 COMMENT ON COLUMN wasted_donations.why IS

@@ -2,6 +2,7 @@
 
 import csv
 
+import duckdb
 import pytest
 
 import memhouse
@@ -40,8 +41,11 @@ def test_every_view_of_dumps_says_its_run_and_branch():
 
 
 def test_the_newest_run_is_of_the_default_branch(nights):
-    query = "SELECT run(-1), run(-2), run(-1, of_branch := 'fix'), run(-2, of_branch := 'fix')"
-    assert rows(nights, query) == [("night-12", "night-11", "pr", None)]
+    query = "SELECT run(-1), run(-2), run(-1, of_branch := 'fix')"
+    assert rows(nights, query) == [("night-12", "night-11", "pr")]
+    for missing in ("run(-2, of_branch := 'fix')", "run(0)", "module('nope')"):
+        with pytest.raises(duckdb.Error, match="there is no"):
+            rows(nights, f"SELECT {missing}")
 
 
 def test_a_name_means_the_program_of_the_default_branch(nights):

@@ -1,5 +1,6 @@
 """A name that a function is given and the warehouse does not know is told: no rows would be."""
 
+import duckdb
 import pytest
 
 import memhouse
@@ -46,3 +47,17 @@ def test_known_names_are_answered(history):
         )
         for path in (file, file.rpartition("/")[2]):
             assert len(warehouse.sql(f"FROM callers_of({LLAMA}, '{path}:{line}')"))
+
+
+def test_plain_duckdb_refuses_a_memory_space_that_there_is_not(history):
+    with duckdb.connect(str(history), read_only=True) as connection:
+        for function in ("buffers_at", "holes_at"):
+            with pytest.raises(duckdb.Error, match="there is no memory space hmb"):
+                connection.execute(f"FROM {function}({LLAMA}, 'hmb', NULL)").fetchall()
+            named, numbered, every = (
+                {*connection.execute(f"FROM {function}({LLAMA}, {space}, NULL)").fetchall()}
+                for space in ("'hbm'", "0", "NULL")
+            )
+            assert named == numbered
+            assert named
+            assert named <= every
