@@ -74,6 +74,7 @@ lint-types: $(BIN)/pytest
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
 		-m memhouse -m memhouse.spark \
 		-p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema -p memhouse.xla \
+		-p memhouse.compile -p memhouse.advice -p memhouse.oom -p memhouse.report \
 		-p memhouse.mcp_server -p memhouse.pytest_plugin
 	cd $(TYPED) && MYPYPATH=memhouse/benchmarks ../bin/mypy --explicit-package-bases \
 		--config-file memhouse/pyproject.toml memhouse/tests memhouse/benchmarks

@@ -10,18 +10,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from .compile.fit import Fit
+from .compile.fit_answer import answer
+from .compile.fit_axes import Asked, parse_share, target_of
+from .compile.fitted import Fitted
+from .compile.record_program import record_run, recorded
 from .ingest.choose_run import Run
 from .ingest.doctor import Examination, examine
-from .ingest.fit import Fit
-from .ingest.fit_answer import answer
-from .ingest.fit_axes import Asked, parse_share, target_of
 from .ingest.oom_logs import read_log_tables
 from .ingest.pipeline import Summary, ingest, ingest_programs
-from .ingest.record_program import record_run, recorded
 from .ingest.sources.compiled import program_of
 from .ingest.sources.files import exists, local_path
 from .ingest.sources.program import Program
 from .ingest.workers import Workers
+from .oom.diagnosis import Oom, explain, oom
 from .queries.advise import advise as _advise
 from .queries.arguments import check_labels, parse_device_memory, parse_size
 from .queries.buffers import buffers as _buffers
@@ -31,14 +33,11 @@ from .queries.check import check as _check
 from .queries.diff import diff as _diff
 from .queries.donations import donations as _donations
 from .queries.export import Exported, export, export_sql
-from .queries.export_trace import ExportedTrace, export_trace
-from .queries.fitted import Fitted
 from .queries.fragmentation import fragmentation as _fragmentation
 from .queries.kernels import kernels as _kernels
 from .queries.label import label
 from .queries.log import log as _log
 from .queries.modules import modules as _modules
-from .queries.oom import Oom, explain, oom
 from .queries.own_macros import use_macros
 from .queries.owners import owners as _owners
 from .queries.passes import passes as _passes
@@ -55,6 +54,7 @@ from .queries.tables import tables as _tables
 from .queries.timeline import timeline as _timeline
 from .queries.trends import trends as _trends
 from .queries.verify import verify as _verify
+from .report.export_trace import ExportedTrace, export_trace
 from .schema.compaction import Compacted
 from .schema.errors import UsageError
 from .schema.merge import Merged, merge
@@ -64,8 +64,8 @@ from .schema.versions import TOOL_VERSION
 
 # Reports are drawn by bokeh, which is slow to import.
 if TYPE_CHECKING:
-    from .queries.reporting.page import Report
-    from .queries.reporting.site import Site
+    from .report.page import Report
+    from .report.site import Site
 
 
 def open(
@@ -433,7 +433,7 @@ class Warehouse:
 
         `.charts()` are the charts one by one; `chart.model` is bokeh's.
         """
-        from .queries.reporting.module_report import module_report
+        from .report.module_report import module_report
 
         return module_report(self._store, module, run, memory_space)
 
@@ -449,13 +449,13 @@ class Warehouse:
 
         Each step has its cause, and what it changed.
         """
-        from .queries.reporting.history_report import history_report
+        from .report.history_report import history_report
 
         return history_report(self._store, workload, since, memory_space, branch=branch)
 
     def report_diff(self, a: str, b: str, *, workload: str | None = None) -> Report:
         """The report of what differs from A to B, two runs or two modules."""
-        from .queries.reporting.diff_report import diff_report
+        from .report.diff_report import diff_report
 
         return diff_report(self._store, a, b, workload)
 
@@ -464,7 +464,7 @@ class Warehouse:
 
         Raises FileError.
         """
-        from .queries.reporting.site import write_site
+        from .report.site import write_site
 
         return write_site(self._store, folder)
 

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 
 from .. import __version__
-from ..ingest.fit_axes import Asked, Value, parse_axes, parse_target
-from ..ingest.fit_compiler import FitError
-from ..ingest.prove import Memory, compiled_memory
-from ..ingest.record import ending_well
-from ..queries.advice.advice import Advice
-from ..queries.advice.finding import Finding, Grade, saved_words
+from ..advice.advice import Advice
+from ..advice.finding import Finding, Grade, saved_words
+from ..compile.fit_axes import Asked, Value, parse_axes, parse_target
+from ..compile.fit_compiler import FitError
+from ..compile.prove import Memory, compiled_memory
+from ..compile.record import ending_well
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
 from .render.text import Format, print_note, print_rows, print_text

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, cast
 import pyarrow as pa
 import typer
 
+from ..advice.advice import Advice
+from ..advice.finding import in_full
 from ..queries import check as gate
-from ..queries.advice.advice import Advice
-from ..queries.advice.finding import in_full
 from ..queries.arguments import metric_column
 from ..queries.check import Changes
 from ..queries.modules import find_module

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ..queries.fitted import Fitted
+    from ..compile.fitted import Fitted
     from ..queries.read_module import ReadModule
     from ..schema.store import Store
     from .baseline import Before, Tests

@@ -1,7 +1,7 @@
 """What to change first in a program, and by how much its peak would fall."""
 
+from ..advice.advice import Advice, advice_of
 from ..schema.store import Store
-from .advice.advice import Advice, advice_of
 from .arguments import parse_size
 from .modules import find_module
 from .questions import Module, RunOfModule, Saving, Space, question

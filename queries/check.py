@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 
+from ..advice.finding import Finding
 from ..schema.errors import UsageError
 from ..schema.store import Store
-from .advice.finding import Finding
 from .advise import advise
 from .arguments import metric_column
 from .catalogue import statement

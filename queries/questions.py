@@ -228,7 +228,7 @@ class Question:
 
     example: a command line; screen: the function in `cli/screens.py` that asks and prints;
     tool: the title of its tool for agents, None if it is none; chart: the function in
-    `reporting/cell_charts.py` that gives the answer its chart in a notebook.
+    `report/cell_charts.py` that gives the answer its chart in a notebook.
     """
 
     ask: Callable[..., Any]
@@ -300,7 +300,7 @@ def asked(
             return answer
         given = signature.bind(self._store, *args, **kwargs)
         given.apply_defaults()
-        charts = import_module(".reporting.cell_charts", __package__)
+        charts = import_module("..report.cell_charts", __package__)
         draw = getattr(charts, declaration.chart)
         _, *names = inspect.signature(draw).parameters
         charted: _R = draw(answer, *(given.arguments[name] for name in names))

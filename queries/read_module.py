@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from ..advice.advice import Advice
+from ..report.cell_charts import with_timeline, with_treemap
+from ..report.page import Report
 from ..schema import arrow
 from ..schema.readable import human_bytes
 from ..schema.store import Batch, Store
-from .advice.advice import Advice
 from .advise import advise
 from .buffers import buffers
 from .diff import ModuleDiff, diff
@@ -17,8 +19,6 @@ from .donations import donations
 from .kernels import kernels
 from .owners import RolesGiven, owners
 from .peaks import peaks
-from .reporting.cell_charts import with_timeline, with_treemap
-from .reporting.page import Report
 from .result import Rows
 from .timeline import timeline
 
@@ -143,7 +143,7 @@ class ReadModule:
 
     def report(self, memory_space: int = 0) -> Report:
         """The module as charts and tables: `.save(path)` writes a page, a notebook shows it."""
-        from .reporting.module_report import module_report
+        from ..report.module_report import module_report
 
         return module_report(self._store, self._module, None, memory_space)
 

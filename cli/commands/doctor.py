@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from ... import __version__
+from ...compile.record import ask_versions, find_interpreter, own_flags, version_labels
 from ...ingest.doctor import examine, nothing_found
-from ...ingest.record import ask_versions, find_interpreter, own_flags, version_labels
 from ...ingest.sources.files import exists
 from ...queries.peaks import peaks as all_peaks
 from ...queries.result import counted

@@ -8,10 +8,10 @@ import typer
 
 from ...queries.export import export as write
 from ...queries.export import export_sql
-from ...queries.export_trace import ENDINGS, export_trace
 from ...queries.own_macros import use_macros
 from ...queries.questions import RunOfModule, Since, Workload
 from ...queries.result import counted
+from ...report.export_trace import ENDINGS, export_trace
 from ...schema.errors import QueryError, UsageError
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, find_settings, reading
 from ..render.text import print_error, print_note

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from ... import __version__
-from ...ingest.fit import Fit
-from ...ingest.fit_answer import answer
-from ...ingest.fit_axes import Asked, parse_axes, parse_share, parse_target
-from ...ingest.record import ending_well
+from ...compile.fit import Fit
+from ...compile.fit_answer import answer
+from ...compile.fit_axes import Asked, parse_axes, parse_share, parse_target
+from ...compile.fitted import Fitted
+from ...compile.record import ending_well
 from ...queries.arguments import parse_device_memory, parse_size
-from ...queries.fitted import Fitted
 from ...schema.readable import human_bytes
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, ingesting
 from ..render.text import is_terminal, print_note, print_prose, print_rows, results

@@ -8,8 +8,8 @@ import pyarrow as pa
 import typer
 
 from ... import read_oom
-from ...queries.oom import Oom, OomAnswer, explain
-from ...queries.oom import oom as find
+from ...oom.diagnosis import Oom, OomAnswer, explain
+from ...oom.diagnosis import oom as find
 from ...queries.result import without_layout
 from ...queries.runs import run_names
 from ...schema.errors import MemhouseError, WarehouseBusyError, WarehouseError

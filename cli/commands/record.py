@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from ... import __version__
+from ...compile.record import CommandError, NotIngestedError, check_warehouse, record_command
 from ...ingest.choose_run import claim
-from ...ingest.record import CommandError, NotIngestedError, check_warehouse, record_command
 from ...queries.arguments import parse_time
 from ...queries.label import hint_at_branches
 from ...schema.errors import WarehouseError

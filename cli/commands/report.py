@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ...ingest.fit_answer import answer, stored
-from ...queries.fitted import Fitted
+from ...compile.fit_answer import answer, stored
+from ...compile.fitted import Fitted
 from ...queries.modules import find_module
 from ...queries.questions import Branch, RunOfModule, Since, Space, Workload
-from ...queries.reporting.page import Report
-from ...queries.reporting.site import Site, file_name, is_report, write_site
 from ...queries.result import counted
+from ...report.page import Report
+from ...report.site import Site, file_name, is_report, write_site
 from ...schema.readable import human_bytes
 from ...schema.store import Store
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, reading
@@ -102,7 +102,7 @@ def report(
             _tell_of_site(done)
             return
         if history:
-            from ...queries.reporting.history_report import history_report
+            from ...report.history_report import history_report
 
             made = history_report(store, workload, since, memory_space, branch=branch)
             name = file_name("history", *filter(None, [workload, branch]))
@@ -111,7 +111,7 @@ def report(
             made = Fitted(asked.name, *answer(asked, points)).report()
             name = file_name("fit", *asked.name.split(":"))
         elif module is not None and other is not None:
-            from ...queries.reporting.diff_report import diff_report
+            from ...report.diff_report import diff_report
 
             made = diff_report(store, module, other, workload)
             name = f"{file_name(module)}..{file_name(other, *filter(None, [workload]))}"
@@ -122,7 +122,7 @@ def report(
 
 def _of_module(store: Store, module: str, run: str | None, space: int) -> tuple[Report, str]:
     """A module's report, and a name for its file."""
-    from ...queries.reporting.module_report import module_report
+    from ...report.module_report import module_report
 
     found = find_module(store, module, run)
     told = [run, f"space{space}" if space else None]

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
-from ...queries.advice.finding import Finding, headline, in_a_line
+from ...advice.finding import Finding, headline, in_a_line
 from ...queries.check import Changes, Check, Line
 from ...queries.checking.judge import RESERVED, Verdict
 from ...queries.result import folded

@@ -6,9 +6,9 @@ import json
 import pytest
 
 import memhouse
+from memhouse.advice.finding import Finding, Grade, Options
 from memhouse.cli import proving
-from memhouse.ingest.prove import Memory
-from memhouse.queries.advice.finding import Finding, Grade, Options
+from memhouse.compile.prove import Memory
 
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump

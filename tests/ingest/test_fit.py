@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import memhouse
 from memhouse.cli.render.chart import print_policies
-from memhouse.ingest.fit import Fit, Point
-from memhouse.ingest.fit_answer import answer
-from memhouse.ingest.fit_axes import Asked
-from memhouse.ingest.fit_search import Sized, bracket, next_size
-from memhouse.queries.fitted import Fitted
+from memhouse.compile.fit import Fit, Point
+from memhouse.compile.fit_answer import answer
+from memhouse.compile.fit_axes import Asked
+from memhouse.compile.fit_search import Sized, bracket, next_size
+from memhouse.compile.fitted import Fitted
 
 from ..support.command import run_memhouse
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import memhouse
-from memhouse.cli.render.text import as_code, as_text
-from memhouse.queries.advice.asked_program import Change
-from memhouse.queries.advice.finding import (
+from memhouse.advice.asked_program import Change
+from memhouse.advice.finding import (
     Finding,
     Grade,
     in_full,
@@ -15,6 +14,7 @@ from memhouse.queries.advice.finding import (
     to_follow,
     with_true_range,
 )
+from memhouse.cli.render.text import as_code, as_text
 from memhouse.queries.check import what_to_change
 from memhouse.schema.readable import human_bytes
 

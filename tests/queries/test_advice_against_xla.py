@@ -2,11 +2,11 @@
 
 import pytest
 
-from memhouse.queries.advice.advice import save
-from memhouse.queries.advice.asked_program import replay
-from memhouse.queries.advice.finding import Grade
-from memhouse.queries.advice.findings.narrower import narrower
-from memhouse.queries.advice.findings.residuals import (
+from memhouse.advice.advice import save
+from memhouse.advice.asked_program import replay
+from memhouse.advice.finding import Grade
+from memhouse.advice.findings.narrower import narrower
+from memhouse.advice.findings.residuals import (
     Cost,
     read_residuals,
     read_scans,

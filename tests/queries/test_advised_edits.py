@@ -5,9 +5,9 @@ The figures are peaks of programs that were recompiled.
 
 import pytest
 
-from memhouse.queries.advice.findings.cut import batched, chunked
-from memhouse.queries.advice.findings.returned import returned
-from memhouse.queries.advice.peak import largest_kind, shape_of_peak
+from memhouse.advice.findings.cut import batched, chunked
+from memhouse.advice.findings.returned import returned
+from memhouse.advice.peak import largest_kind, shape_of_peak
 
 from ..support.advised import compiled, program_of
 from ..support.warehouse import reading

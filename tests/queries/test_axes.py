@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.queries.advice.dimensions import RESULT, links
+from memhouse.advice.dimensions import RESULT, links
 
 DOT = {
     "lhs_batch_dims": "{0}",

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memhouse.queries.export_trace import lanes_of, most_at_once
-from memhouse.queries.reporting.address_map import colourings, merged, rectangles
-from memhouse.queries.reporting.module_spaces import module_buffers
-from memhouse.queries.reporting.page import unbroken
-from memhouse.queries.reporting.treemap import PATHS, owner_tree
-from memhouse.queries.reporting.waterfall import Bar, bars
+from memhouse.report.address_map import colourings, merged, rectangles
+from memhouse.report.export_trace import lanes_of, most_at_once
+from memhouse.report.module_spaces import module_buffers
+from memhouse.report.page import unbroken
+from memhouse.report.treemap import PATHS, owner_tree
+from memhouse.report.waterfall import Bar, bars
 from memhouse.xla.scopes import folds
 
 from ..support.rounds import rounds

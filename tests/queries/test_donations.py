@@ -6,8 +6,8 @@ from itertools import chain
 import pytest
 
 import memhouse
-from memhouse.queries.advice.finding import Grade
-from memhouse.queries.advice.findings.donations import (
+from memhouse.advice.finding import Grade
+from memhouse.advice.findings.donations import (
     Foresight,
     donate,
     free_arrays,

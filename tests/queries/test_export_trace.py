@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import memhouse
-from memhouse.queries.export_trace import export_trace
+from memhouse.report.export_trace import export_trace
 
 from ..support.traces import read_trace
 from ..support.warehouse import reading

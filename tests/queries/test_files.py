@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.queries.encoders import csv_parts, json_parts
-from memhouse.queries.reporting.site import file_name, page_name, told_apart
+from memhouse.report.site import file_name, page_name, told_apart
 from memhouse.schema.errors import FileError
 from memhouse.schema.private_folder import whole_file
 

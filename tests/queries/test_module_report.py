@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 import memhouse
 from memhouse.queries.modules import find_module
-from memhouse.queries.reporting.memory_over_time import stacks_of
-from memhouse.queries.reporting.memory_timeline import space_chart
-from memhouse.queries.reporting.module_report import module_report
-from memhouse.queries.reporting.module_spaces import Space, module_buffers, module_spaces
-from memhouse.queries.reporting.page import Table, Text, packed
-from memhouse.queries.reporting.sections import module_tables
-from memhouse.queries.reporting.value_details import (
+from memhouse.report.memory_over_time import stacks_of
+from memhouse.report.memory_timeline import space_chart
+from memhouse.report.module_report import module_report
+from memhouse.report.module_spaces import Space, module_buffers, module_spaces
+from memhouse.report.page import Table, Text, packed
+from memhouse.report.sections import module_tables
+from memhouse.report.value_details import (
     buffer_table,
     pinned_panel,
     value_details,

@@ -5,8 +5,8 @@ from itertools import permutations
 
 import pytest
 
-from memhouse.queries.advice.asked_program import read_layout, read_program
-from memhouse.queries.advice.findings.order import another_order, order_of
+from memhouse.advice.asked_program import read_layout, read_program
+from memhouse.advice.findings.order import another_order, order_of
 from memhouse.xla.order import Ordering
 from memhouse.xla.order_buffers import Buffers
 

@@ -3,9 +3,9 @@
 import pytest
 
 import memhouse
-from memhouse.queries.reporting.diff_report import diff_report
-from memhouse.queries.reporting.history_report import history_report
-from memhouse.queries.reporting.module_report import module_report
+from memhouse.report.diff_report import diff_report
+from memhouse.report.history_report import history_report
+from memhouse.report.module_report import module_report
 from memhouse.schema.readable import human_bytes
 
 from ..support.reports import KINDS, MODULES, OF_NIGHTS, module_of, write_report

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from bokeh.models import HoverTool
 
-from memhouse.queries.reporting.diff_report import diff_report
-from memhouse.queries.reporting.history_report import history_report, step_diff
-from memhouse.queries.reporting.page import Beside, Table, Text
-from memhouse.queries.reporting.series import histories
+from memhouse.report.diff_report import diff_report
+from memhouse.report.history_report import history_report, step_diff
+from memhouse.report.page import Beside, Table, Text
+from memhouse.report.series import histories
 from memhouse.schema.errors import UsageError
 
 from ..support.command import run_memhouse

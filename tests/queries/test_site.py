@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import memhouse
-from memhouse.queries.reporting import site as site_module
+from memhouse.report import site as site_module
 
 from ..support.dumps import copy_dump
 from ..support.history import NIGHTS, copy_night

@@ -4,10 +4,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from memhouse.advice.stored_program import stored_program
 from memhouse.ingest.derive import derive
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
-from memhouse.queries.advice.stored_program import stored_program
 from tests.support.dumps import DATA, DUMPS
 from tests.support.warehouse import fill, reading
 

@@ -29,7 +29,7 @@ CRASHED = 70
 _NOT_IMPORTED = (
     *("memhouse.tests", "memhouse.benchmarks", "memhouse.docs", "memhouse.scripts"),
     *("memhouse.mcp_server", "memhouse.pytest_plugin"),
-    *("memhouse.queries.reporting", "memhouse.cli.demo"),
+    *("memhouse.report", "memhouse.cli.demo"),
     "memhouse.build",
 )
 _SECONDS = 120

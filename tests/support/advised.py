@@ -9,7 +9,7 @@ from typing import Any
 
 import zstandard
 
-from memhouse.queries.advice.asked_program import Program, read_layout, read_program
+from memhouse.advice.asked_program import Program, read_layout, read_program
 from memhouse.schema.store import Store
 
 from .dumps import DATA

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from memhouse.queries.reporting.diff_report import diff_report
-from memhouse.queries.reporting.history_report import history_report
-from memhouse.queries.reporting.module_report import module_report
-from memhouse.queries.reporting.page import Report
-from memhouse.queries.reporting.site import write_site
+from memhouse.report.diff_report import diff_report
+from memhouse.report.history_report import history_report
+from memhouse.report.module_report import module_report
+from memhouse.report.page import Report
+from memhouse.report.site import write_site
 from memhouse.schema.store import Store
 
 from .warehouse import reading, rows

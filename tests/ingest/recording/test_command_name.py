@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.record import command_name
+from memhouse.compile.record import command_name
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memhouse.ingest.record import own_flags, own_folder, with_dump_flags
+from memhouse.compile.record import own_flags, own_folder, with_dump_flags
 from memhouse.schema.errors import UsageError
 
 from ...support.rounds import rounds

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.record import cached_modules, link_new, remember, tell_processes_apart
+from memhouse.compile.record import cached_modules, link_new, remember, tell_processes_apart
 
 
 def write(folder, *files):

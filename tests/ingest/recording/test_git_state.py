@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.record import git_labels
+from memhouse.compile.record import git_labels
 
 COMMIT = "# branch.oid 1234abcd"
 

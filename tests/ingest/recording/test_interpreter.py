@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from memhouse.ingest.record import find_interpreter, version_labels
+from memhouse.compile.record import find_interpreter, version_labels
 
 
 @pytest.fixture
