@@ -1,57 +1,112 @@
-"""The commands, registered: those of questions, and those of the files in `commands/`."""
+"""The command line: every command with its help in a line, by panel."""
 
-import inspect
-from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from .. import __version__
-from ..queries.names import BY_HAND, GROUPS
-from ..queries.questions import Question, Taken, declared, taken_by
-from . import screens
-from .errors import usage_errors
-from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, find_settings
+from .settings import find_settings
 
-_PANEL_OF = {name: panel for panel, names in GROUPS.items() for name in names}
-COMMANDS = tuple(_PANEL_OF)
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "record": {
-        # What follows the recorded command's name is for that command.
-        "context_settings": {"allow_interspersed_args": False},
-        "options_metavar": "[OPTIONS] --",
+# The first line of each command's help; the command is the function of its name in the file of its
+# name in `commands/`.
+PANELS = {
+    "Fill a warehouse": {
+        "demo": "Show five commands at work on real dumps, in a warehouse of their own.",
+        "record": "Run a command and ingest what XLA compiles in it, as one run.",
+        "fit": "Find the largest batch, or any other size, that fits; nothing is run.",
+        "ingest": "Ingest XLA's memory dumps, each PATH as one run; with --run all are one.",
+        "doctor": "Show what PATH contains, which questions it answers, and what is missing.",
     },
-    "fit": {
-        # The keywords of the user's function are options too.
-        "context_settings": {"ignore_unknown_options": True},
+    "Ask about a module": {
+        "runs": "List the runs, the oldest first.",
+        "modules": "List the modules of each run.",
+        "peaks": "Show the peak of each program in each memory space, the largest first.",
+        "owners": "Show who owns a module's memory: source lines, scopes, roles.",
+        "buffers": "Show the buffers that fill a module's memory.",
+        "timeline": "Show how full a module's memory is over its schedule.",
+        "saved": "Show what the forward pass saves for the backward pass, by line and shape.",
+        "donations": "Show arguments that could be donated, and donations without effect.",
+        "kernels": "Show the on-chip memory of kernels, and its limit.",
+        "passes": "Show which compiler passes changed a program's memory, in order.",
+        "fragmentation": "Show what packing wastes of each temp allocation.",
+        "oom": "Explain why memory ran out, in a run or by the messages of a log.",
+        "advise": "Show what to change in a program, and the peak reduction of each change.",
+    },
+    "Follow the history": {
+        "trends": "Show how each program's memory, or work, changed from run to run, and why.",
+        "since": "Show the run in which a module's memory last changed, and the cause.",
+        "diff": "Show what grew or shrank from A to B, buffer by buffer, and the causes.",
+        "check": "Check whether a run's memory is within its limits.",
+        "label": "Set labels of runs, for example branch=main; without KEY=VALUE show them.",
+        "log": "Show what changed the warehouse, the newest first.",
+    },
+    "Query and share": {
+        "report": "Write a report as an HTML page: of a module, a diff, or the history.",
+        "sql": "Run a SQL query on the warehouse.",
+        "shell": "Open a SQL editor on the warehouse, to read only.",
+        "mcp": "Serve the warehouse to agents, by the Model Context Protocol.",
+        "views": "List the views and functions, or the columns, examples and SQL of one.",
+        "tables": "List the tables, or the columns of one.",
+        "export": "Write a view, a table or a query to a csv, json, parquet or arrow file.",
+    },
+    "Look after a warehouse": {
+        "verify": "Compare every module with the totals in its dump, and list the violations.",
+        "prune": "Drop runs, and the modules that no other run refers to.",
+        "compact": "Return the space of deleted rows to the disk; all rows stay.",
+        "merge": "Add the runs of other warehouse files to a warehouse.",
+        "publish": "Write the runs that a lake lacks to Delta tables.",
     },
 }
+COMMANDS = tuple(name for commands in PANELS.values() for name in commands)
 
 
-def build_app() -> typer.Typer:
-    """The command line. Raises UsageError for a memhouse.toml that is wrong."""
-    defaults = find_settings().defaults
-    by_command: dict[str, Any] = dict.fromkeys(COMMANDS, defaults)
+def build_app(typed: str | None = None) -> typer.Typer:
+    """The command line; if `typed` is given, only that command is loaded, and the others listed.
+
+    Raises UsageError for a memhouse.toml that is wrong.
+    """
+    defaults: dict[str, Any] = dict.fromkeys(COMMANDS, find_settings().defaults)
     app = typer.Typer(
         name="memhouse",
         help="A SQL warehouse for the memory dumps of the XLA compiler.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "default_map": by_command},
+        context_settings={"help_option_names": ["-h", "--help"], "default_map": defaults},
         epilog="Start with: memhouse demo",
     )
     app.callback()(_options)
-    for name, panel in _PANEL_OF.items():
-        command, settings = command_named(name)
-        settings = {"rich_help_panel": panel, **settings, **_SETTINGS.get(name, {})}
-        app.command(name, **settings)(usage_errors(command))
+    for panel, commands in PANELS.items():
+        for name, summary in commands.items():
+            if typed in (None, name):
+                _add_command(app, name, panel)
+            else:
+                app.command(name, help=summary, rich_help_panel=panel)(_not_loaded)
     return app
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _add_command(app: typer.Typer, name: str, panel: str) -> None:
+    """Add a command with its file's settings: EXAMPLE, and CLASS, CONTEXT, OPTIONS if any."""
+    from .errors import usage_errors
+
+    file = import_module(f".commands.{name}", __package__)
+    app.command(
+        name,
+        cls=getattr(file, "CLASS", None),
+        context_settings=getattr(file, "CONTEXT", None),
+        options_metavar=getattr(file, "OPTIONS", "[OPTIONS]"),
+        epilog=f"Example: {file.EXAMPLE}",
+        rich_help_panel=panel,
+    )(usage_errors(getattr(file, name)))
+
+
+def _not_loaded() -> None:
+    """A command that is listed alone."""
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
         typer.echo(f"memhouse {__version__}")
         raise typer.Exit
 
@@ -62,89 +117,3 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-# The commands that are made from questions, and Typer's words for kinds of parameters.
-
-_Command = Callable[..., None]
-
-
-def command_named(name: str) -> tuple[_Command, dict[str, Any]]:
-    """The command of a name and its settings for Typer."""
-    if name not in BY_HAND:
-        question = declared(name)
-        return _command_of(question), {"epilog": f"Example: {question.example}"}
-    file = import_module(f".commands.{name}", __package__)
-    command = getattr(file, name)
-    settings = {"epilog": f"Example: {file.EXAMPLE}"}
-    if hasattr(file, "PARSED_BY"):
-        settings["cls"] = file.PARSED_BY
-    return _in_typer(command), settings
-
-
-def _command_of(question: Question) -> _Command:
-    """The command of a question: its options are the question's, then those of its screen."""
-    show = getattr(screens, question.screen)
-    taken = question.taken()
-    given = [taken.name for taken in taken]
-
-    def command(db: str, wait: float, **options: Any) -> None:
-        # What is not given is for the question to say.
-        arguments = {each: options.pop(each) for each in given}
-        arguments = {each: value for each, value in arguments.items() if value is not None}
-        show(screens.Asked(question, arguments, db, wait), **options)
-
-    places = [_as_typed(each) for each in taken if each.kind.is_argument]
-    options = [_as_typed(each) for each in taken if not each.kind.is_argument]
-    _, *shown = _typed_parameters(show)
-    in_order = [*places, _DB, *options, *shown, _WAIT]
-    command.__name__ = question.ask.__name__
-    command.__doc__ = question.help
-    return _with_parameters(command, in_order)
-
-
-def _in_typer(command: _Command) -> _Command:
-    """A command by hand, whose parameters of a kind are told in Typer's words."""
-    return _with_parameters(command, _typed_parameters(command))
-
-
-def _typed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    typed = {taken.name: _as_typed(taken) for taken in taken_by(function)}
-    parameters = inspect.signature(function).parameters
-    return [typed.get(name, parameters[name]) for name in parameters]
-
-
-def _with_parameters(command: _Command, parameters: list[inspect.Parameter]) -> _Command:
-    by_name = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    command.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in by_name}
-    return command
-
-
-def _as_typed(taken: Taken) -> inspect.Parameter:
-    """A parameter as Typer reads it."""
-    kind = taken.kind
-    type_ = Literal[kind.choices] if kind.choices and kind.listed else taken.type
-    told: dict[str, Any] = {"help": kind.meaning, "metavar": kind.metavar, "min": kind.least}
-    if kind.completes is not None:
-        told["autocompletion"] = completer(kind.completes)
-    if kind.is_argument:
-        info = typer.Argument(show_default=False, **told)
-    else:
-        flag = (f"--{taken.name.replace('_', '-')}",) if taken.type is bool else ()
-        info = typer.Option(*(kind.spelled or flag), **told)
-    default = kind.default if taken.default is None else taken.default
-    if default in (None, ()):
-        type_, default = type_ | None, None
-    return inspect.Parameter(
-        taken.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[type_, info],
-    )
-
-
-_DB = inspect.Parameter("db", inspect.Parameter.KEYWORD_ONLY, default=DEFAULT_DB, annotation=Db)
-_WAIT = inspect.Parameter(
-    "wait", inspect.Parameter.KEYWORD_ONLY, default=DEFAULT_WAIT, annotation=Wait
-)

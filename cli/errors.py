@@ -14,7 +14,7 @@ import typer
 from typer.models import OptionInfo
 
 from ..schema.errors import MemhouseError, UsageError, duckdb_says, with_remedy
-from .options import spellings
+from .parameters import spellings
 from .render.text import print_error, print_note
 
 _P = ParamSpec("_P")

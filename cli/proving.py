@@ -1,4 +1,4 @@
-"""`memhouse advise --prove`: what was told, beside what a compiler makes of it."""
+"""`memhouse advise --recompile`: what was told, beside what a compiler makes of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

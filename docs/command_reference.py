@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 from typer.models import CommandInfo, OptionInfo, ParameterInfo
 
 from memhouse.cli.app import build_app
-from memhouse.cli.options import spellings
+from memhouse.cli.parameters import spellings
 
 _INTRODUCTION = """\
 # Commands

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..advice.advise import advise
 from ..advice.finding import Finding, in_a_line
-from ..queries.advise import advise
 from ..queries.catalogue import statement
 from ..queries.owners import owners
 from ..queries.result import Result, Rows, counted, without_layout

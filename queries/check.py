@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
+from ..advice.advise import advise
 from ..advice.finding import Finding
 from ..schema.errors import UsageError
 from ..schema.store import Store
-from .advise import advise
 from .arguments import metric_column
 from .catalogue import statement
 from .checking.judge import (
@@ -25,10 +25,8 @@ from .checking.judge import (
     judge,
     record_accepted,
 )
-from .checking.limits_file import read_limits
 from .checking.policy import DEFAULT_GROWTH, DEFAULT_LOST_DONATION, Limits, Policy, parse_growth
 from .modules import helpers_line
-from .questions import METRIC_NAMES, Kind, Space, question
 from .result import Result, Rows, counted, listed
 from .runs import require_runs
 
@@ -171,65 +169,20 @@ class Check(Result):
         return ", ".join([first, *told])
 
 
-@question(example="memhouse check --max-growth 2%", screen="check", tool="Within limits?")
 def check(
     store: Store,
-    run: Annotated[
-        str | None,
-        Kind("The run to judge; else the one that entered last.", completes="runs"),
-    ] = None,
+    run: str | None = None,
     *,
-    baseline: Annotated[
-        str | None,
-        Kind(
-            "Hold it against this run or branch.",
-            to_agents="hold it against this run, or branch=NAME",
-            metavar="RUN|branch=NAME",
-            completes="runs",
-        ),
-    ] = None,
-    best: Annotated[bool, Kind("Hold it against the lowest of all time.")] = False,
-    max_growth: Annotated[
-        Sequence[str] | None,
-        Kind(
-            "How much it may grow; 1% unless given. Repeatable.",
-            to_agents="how much it may grow: 2%, 64MiB; each must hold. 1% unless given",
-            metavar="2%|64MiB",
-            at_once=4,
-        ),
-    ] = None,
-    limits: Annotated[
-        str | PathLike[str] | None,
-        Kind("The rules, a TOML file: see docs/check.md.", metavar="FILE", for_agents=False),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        Kind(
-            "Which figure: reserved unless limits.toml says another; peak, temp…",
-            to_agents="which figure, in bytes; reserved unless given",
-            spelled=("--figure",),
-            choices=METRIC_NAMES,
-            listed=False,
-        ),
-    ] = None,
-    memory_space: Space = 0,
-    require_baseline: Annotated[
-        bool, Kind("Fail each program that has no figures before.", for_agents=False)
-    ] = False,
+    baseline: str | None = None,
+    best: bool = False,
+    max_growth: Sequence[str] | None = None,
+    limits: str | PathLike[str] | None = None,
+    metric: str | None = None,
+    memory_space: int = 0,
+    require_baseline: bool = False,
     module: str | None = None,
 ) -> Check:
-    """Judge whether a run's memory is within its limits; exit status 1 if not, 3 if not judged.
-
-    Judged is what each program reserves; where that is not known, as of an estimate, its peak. A
-    program is held against its last figures before and against the lowest since the last
-    accepted growth; on a branch against the newest run of main. Helpers, programs that are small
-    beside their workload's largest, are not judged. Prints a summary in Markdown, fit for a
-    comment on a pull request, with the rules and where each is set.
-
-    Columns: those of `Check`. With `module` only this one is judged, a helper too; a workload
-    means its largest program. The result's
-    `outcome` is pass, fail or not judged. Raises UsageError.
-    """
+    """The rows of `Warehouse.check`."""
     named_metric = None if metric is None else metric_column(metric)
     require_one_baseline(baseline, best)
     policy = read_policy(max_growth, limits, require_baseline=require_baseline)
@@ -396,6 +349,9 @@ def read_policy(
     default = Limits(max_growth=growth, lost_donation=DEFAULT_LOST_DONATION)
     policy = Policy(default)
     if limits is not None:
+        # It takes pydantic, which is slow to import.
+        from .checking.limits_file import read_limits
+
         policy = read_limits(limits, default)
     option = {"max_growth": "--max-growth"} if max_growth else {}
     required = {"new": "--require-baseline"} if require_baseline else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from ..schema.store import Store
 from .arguments import nearest
 from .catalogue import statement
 from .modules import find_module, helpers_line
-from .questions import OWNERS, Kind, RunOrModule, Workload, question
+from .owners import OWNERS
 from .result import Result, Rows, counted
 from .runs import run_names
 
@@ -169,27 +169,8 @@ class Diff(Result):
         return {said: count for said, count in unchanged.items() if count > _MOST_UNCHANGED}
 
 
-@question(
-    example="memhouse diff 2026-10-07 2026-10-08 --workload llama-v5e",
-    screen="diff",
-    tool="What differs between two runs",
-    chart="with_waterfall",
-)
-def diff(
-    store: Store,
-    a: RunOrModule,
-    b: RunOrModule,
-    *,
-    workload: Workload = None,
-    by: Annotated[str, Kind("Sum the change by this.", choices=KINDS)] = BUFFER,
-) -> Diff:
-    """Show what grew or shrank from A to B, buffer by buffer, and what else changed.
-
-    The changes add up to the change of the peak; those below 0.1 % of all are one row. Of two
-    runs, helpers are a line. csv and json have all of them, of all memory spaces.
-
-    Columns: those of `Diff`. Raises UsageError.
-    """
+def diff(store: Store, a: str, b: str, *, workload: str | None = None, by: str = BUFFER) -> Diff:
+    """The rows of `Warehouse.diff`."""
     if by not in KINDS:
         raise UsageError(f"invalid owner {by!r}: use {', '.join(KINDS)}", "by")
     pairs = _pairs(store, a, b, workload)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ..schema.errors import QueryError, UsageError
+from ..schema.metrics import WORK
 from ..schema.private_folder import whole_file
 from ..schema.readable import figures_table, quoted
 from ..schema.store import Store
@@ -17,7 +18,6 @@ from .arguments import metric_column, parse_time
 from .catalogue import statement
 from .encoders import csv_parts, json_parts
 from .modules import require_workload
-from .questions import WORK
 from .sql import require_harmless, sql
 from .trend_files import append_rows
 

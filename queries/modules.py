@@ -16,19 +16,12 @@ from ..schema.readable import human_bytes
 from ..schema.store import Store
 from .arguments import nearest
 from .catalogue import statement
-from .questions import Run, Workload, question
 from .result import Rows, counted
 from .runs import require_runs, run_names
 
 
-@question(example="memhouse modules --run 2026-10-08", tool="Modules")
-def modules(store: Store, *, run: Run = None, workload: Workload = None) -> Rows:
-    """List the modules of each run.
-
-    Columns: run, workload, module, status, peak_bytes, total_bytes (of memory space 0),
-    module_id, instructions (a count), platform, device, compiler, occurrence, is_entry (the
-    workload is run for it, else it is a helper), headroom_bytes. Raises UsageError.
-    """
+def modules(store: Store, *, run: str | None = None, workload: str | None = None) -> Rows:
+    """The rows of `Warehouse.modules`."""
     found = of_run_and_workload(store, "modules", run, workload)
     return Rows(found, empty=or_no_runs(store, found, "there are no such modules"))
 

@@ -14,58 +14,44 @@ from ..schema.errors import UsageError
 from ..schema.store import Store
 from .catalogue import statement
 from .modules import find_module
-from .questions import (
-    OWNERS,
-    At,
-    Callers,
-    Limit,
-    Module,
-    Owner,
-    Roles,
-    RunOfModule,
-    Space,
-    Unfold,
-    question,
-)
 from .result import Rows
 
+# The kinds of owner, and the column of each.
+OWNERS = {
+    "source": "source",
+    "innermost": "source",
+    "scope": "scope",
+    "op": "operation",
+    "dtype": "element_type",
+    "pass": "pass",
+    "category": "category",
+    "role": "role",
+}
+# User-defined roles: patterns of argument names by role, or a TOML file of them.
+Roles = str | os.PathLike[str] | Mapping[str, str | Sequence[str]]
 
-@question(
-    example="memhouse owners llama-v5e --by scope -n 5",
-    screen="owners",
-    tool="Who owns the peak",
-    chart="with_treemap",
-)
+
 def owners(
     store: Store,
-    module: Module,
+    module: str | int,
     *,
-    run: RunOfModule = None,
-    by: Owner = None,
-    memory_space: Space = 0,
-    at: At = None,
-    callers: Callers = 0,
-    roles: Roles = None,
-    unfold: Unfold = False,
-    limit: Limit = None,
+    run: str | None = None,
+    by: str | None = None,
+    memory_space: int = 0,
+    schedule_time: int | None = None,
+    callers: int = 0,
+    roles: Roles | None = None,
+    unfold: bool = False,
+    limit: int | None = None,
 ) -> Rows:
-    """Show who owns a module's memory at its peak, or at any time: lines, scopes, roles.
-
-    Columns: counted_bytes (they add up to what is occupied), share (of that, from 0 to 1),
-    buffers (a count), the owner (source, scope, operation, element_type, pass, category or
-    role), via (the line of a library that most of it comes through), called_by (with `callers`,
-    so many Python frames), categories, is_guess (its origin is a guess). The largest is first;
-    beyond `limit` the rest is one row. An owner has a row for each stack of callers, and one more
-    for what is a guess. Scopes of repeated layers are one row, unless `unfold`. `roles` are roles
-    of your own: a TOML file, or a mapping such as {"kv cache": "cache*"}. Raises UsageError.
-    """
+    """The rows of `Warehouse.owners`."""
     by = by or ("source" if roles is None else "role")
     own_roles = _checked(by, callers, roles)
     found = find_module(store, module, run)
     parameters = [
         found.module_id,
         memory_space,
-        at,
+        schedule_time,
         by,
         limit,
         *callers_of(store, found.module_id, callers),
@@ -76,10 +62,10 @@ def owners(
     rows = _named(store.rows(statement("owners"), parameters), by, callers)
     nothing = f"nothing is live in memory space {memory_space} then"
     no_peak = f"memory space {memory_space} has no known peak"
-    return Rows(rows, found.caption, no_peak if at is None else nothing)
+    return Rows(rows, found.caption, no_peak if schedule_time is None else nothing)
 
 
-def _checked(by: str, callers: int, roles: Roles) -> OwnRoles:
+def _checked(by: str, callers: int, roles: Roles | None) -> OwnRoles:
     """The user's roles, if the arguments fit together. Raises UsageError."""
 
     if by not in OWNERS:
@@ -133,8 +119,6 @@ def callers_of(store: Store, module_id: int, count: int) -> tuple[list[int], lis
 # LIKE's own wildcards are text in a pattern, and so are brackets: argument names have them.
 _LIKE = str.maketrans({"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": "\\\\"})
 
-RolesGiven = str | os.PathLike[str] | Mapping[str, str | Sequence[str]]
-
 
 @dataclass(frozen=True)
 class OwnRoles:
@@ -144,7 +128,7 @@ class OwnRoles:
     names: tuple[str, ...] = ()
 
 
-def read_roles(given: RolesGiven) -> OwnRoles:
+def read_roles(given: Roles) -> OwnRoles:
     """The roles of a TOML file, or of a mapping from roles to patterns. Raises UsageError."""
     if isinstance(given, Mapping):
         try:

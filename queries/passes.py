@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Annotated, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,7 +11,6 @@ from ..schema.readable import human_bytes
 from ..schema.store import Store
 from .catalogue import statement
 from .modules import find_module
-from .questions import Kind, Module, RunOfModule, question
 from .result import Rows
 
 # A step moves the estimate if it changes it by this share.
@@ -35,31 +34,16 @@ _PROGRAM = "the program itself"
 # After these a buffer is there that was not before.
 _MAKING = ("appeared", "copied", "rematerialised")
 
-Buffers = Annotated[bool, Kind("The large buffers of the peak instead, and which pass made each.")]
-Every = Annotated[bool, Kind("Also the steps in which the estimate stays.")]
 
-
-@question(example="memhouse passes llama-v5e")
 def passes(
     store: Store,
-    module: Module,
+    module: str | int,
     *,
-    run: RunOfModule = None,
-    buffers: Buffers = False,
-    every: Every = False,
+    run: str | None = None,
+    buffers: bool = False,
+    every: bool = False,
 ) -> Rows:
-    """Show which passes of the compiler changed a program's memory, in order.
-
-    The dump must have the program's texts between the passes, see `memhouse record --passes`. The
-    peak of each text is estimated in the same simple way, so that texts can be compared. A step
-    that changed a large buffer of the final peak says how. With --buffers, a row for each of these
-    buffers, the largest first: which pass made it, and what others did to it.
-
-    Columns: step (XLA's number of the text), pipeline, compiler_pass, estimated_peak_bytes,
-    change_bytes, change_instructions, what. With buffers: size_bytes, instruction, source, made_by,
-    compiler_passes, is_certain (false where the instruction before a pass is a guess), shape,
-    op_name. Raises UsageError.
-    """
+    """The rows of `Warehouse.passes`."""
     found = find_module(store, module, run)
     rows = _of_buffers(store, found.module_id) if buffers else _of_steps(store, found.module_id)
     if not buffers and not every:

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from ..advice.advice import Advice
+from ..advice.advise import advise
 from ..report.cell_charts import with_timeline, with_treemap
 from ..report.page import Report
 from ..schema import arrow
 from ..schema.readable import human_bytes
 from ..schema.store import Batch, Store
-from .advise import advise
 from .buffers import buffers
 from .diff import ModuleDiff, diff
 from .donations import donations
 from .kernels import kernels
-from .owners import RolesGiven, owners
+from .owners import Roles, owners
 from .peaks import peaks
 from .result import Rows
 from .timeline import timeline
@@ -72,9 +72,9 @@ class ReadModule:
         limit: int | None = None,
         *,
         by: str | None = None,
-        at: int | None = None,
+        schedule_time: int | None = None,
         callers: int = 0,
-        roles: RolesGiven | None = None,
+        roles: Roles | None = None,
     ) -> Rows:
         """Who owns the memory at the peak, or at a time of the schedule."""
         found = owners(
@@ -82,17 +82,17 @@ class ReadModule:
             self._module,
             by=by,
             memory_space=memory_space,
-            at=at,
+            schedule_time=schedule_time,
             callers=callers,
             roles=roles,
             limit=limit,
         )
-        return with_treemap(found, self._store, self._module, None, memory_space, at)
+        return with_treemap(found, self._store, self._module, None, memory_space, schedule_time)
 
     def buffers(
         self,
         memory_space: int = 0,
-        at: int | None = None,
+        schedule_time: int | None = None,
         limit: int | None = None,
         *,
         callers: int = 0,
@@ -102,14 +102,16 @@ class ReadModule:
             self._store,
             self._module,
             memory_space=memory_space,
-            at=at,
+            schedule_time=schedule_time,
             callers=callers,
             limit=limit,
         )
 
-    def advise(self, memory_space: int = 0, save: str | int | None = None) -> Advice:
+    def advise(self, memory_space: int = 0, target_saving: str | int | None = None) -> Advice:
         """What to change first, and by how much the peak would fall; see `Warehouse.advise`."""
-        return advise(self._store, self._module, memory_space=memory_space, save=save)
+        return advise(
+            self._store, self._module, memory_space=memory_space, target_saving=target_saving
+        )
 
     def donations(self, memory_space: int = 0, limit: int | None = None) -> Rows:
         """Which arguments could be donated, or are donated for nothing."""

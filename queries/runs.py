@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..schema.errors import UsageError
 from ..schema.store import Store
 from .arguments import nearest
 from .catalogue import statement
-from .questions import Label, question
 from .result import Rows
 
 
-@question(example="memhouse runs", screen="runs", tool="Runs")
-def runs(store: Store, *, label: Label = ()) -> Rows:
-    """List the runs: when, how many dumps and modules, the largest peak, branch, hosts.
-
-    What `memhouse fit` compiled has the label fit: `--label fit=train:build`.
-
-    Columns: run, run_at (UTC), branch (the label), hosts (the names), dumps, new_modules,
-    incomplete, oom (counts), largest_peak_bytes, workloads, modules (counts), source,
-    ingested_at (UTC). The oldest run is first.
-    """
+def runs(store: Store, *, label: Sequence[str] | str = ()) -> Rows:
+    """The rows of `Warehouse.runs`."""
     asked = list(dict.fromkeys([label] if isinstance(label, str) else label))
     empty = f"no run has the label {' and '.join(asked)}" if asked else "there are no runs yet"
     return Rows(store.rows(statement("runs.listed"), [asked]), empty=empty)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +14,6 @@ from ..schema.store import Store
 from .arguments import metric_column
 from .catalogue import statement
 from .modules import FoundModule, find_module
-from .questions import Branch, Kind, Metric, Module, Space, question
 from .result import Result, Rows, cause_of, change_in_words, counted, percent
 from .runs import choose_branch
 from .series import Tolerance, alternating, creep, levels, parse_tolerance, recovered
@@ -43,29 +42,16 @@ class Since(Result):
         return self.answer
 
 
-@question(example="memhouse since llama-v5e", screen="since", tool="Since when")
 def since(
     store: Store,
-    module: Module,
+    module: str | int,
     *,
-    branch: Branch = None,
-    memory_space: Space = 0,
-    metric: Metric = "peak",
-    tolerance: Annotated[
-        str | None,
-        Kind(
-            "How far a figure may lie from its level; 0.2 % and at least 64 KiB unless given.",
-            to_agents="how far a figure may lie from its level, such as 0.5% or 1MiB",
-            metavar="0.5%|1MiB",
-        ),
-    ] = None,
+    branch: str | None = None,
+    memory_space: int = 0,
+    metric: str = "peak",
+    tolerance: str | None = None,
 ) -> Since:
-    """Name the run in which a module's memory last changed, and the cause.
-
-    csv, json and markdown have a row for each level: the runs between two changes.
-
-    Columns: those of `Since`. Raises UsageError.
-    """
+    """The rows of `Warehouse.since`."""
     if branch is not None:
         choose_branch(store, branch)
     found = find_module(store, module, branch=branch)

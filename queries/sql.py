@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from ..schema.arrow import closed_lists
 from ..schema.errors import QueryError, RefusedError, duckdb_says
+from ..schema.metrics import WORK
 from ..schema.store import Store
 from .arguments import nearest
 from .lint import defined_names, descendants, lint
-from .questions import WORK
 from .result import Rows
 
 _SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}

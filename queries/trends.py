@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..schema.metrics import WORK
 from ..schema.readable import as_typed, human_bytes
 from ..schema.store import Store
 from .arguments import metric_column, parse_time
 from .catalogue import statement
-from .questions import WORK, Branch, MetricOrWork, Since, Space, Workload, question
 from .result import (
     Result,
     Rows,
@@ -112,30 +112,17 @@ class Trends(Result):
         return f"{shown}; others: {', '.join(names)}{more}"
 
 
-@question(
-    example="memhouse trends --since 2026-10-06",
-    screen="trends",
-    tool="What grew, when and why",
-    chart="with_steps",
-)
 def trends(
     store: Store,
     *,
-    workload: Workload = None,
-    branch: Branch = None,
-    since: Since = None,
-    memory_space: Space = 0,
-    metric: MetricOrWork = "peak",
+    workload: str | None = None,
+    branch: str | None = None,
+    since: str | datetime | None = None,
+    memory_space: int = 0,
+    metric: str = "peak",
     fold: bool = True,
 ) -> Trends:
-    """Show how each module's memory, or its work, changed from run to run, and why.
-
-    `since` is the first run of today's level. csv, json and markdown have a row per run and
-    series.
-
-    Columns: those of `Trends`. With `fold`, the series of equal programs are one row, and helpers
-    are a line. Raises UsageError.
-    """
+    """The rows of `Warehouse.trends`."""
     start = parse_time(since, "since")
     column = metric_column(metric, WORK)
     branches = choose_branch(store, branch)

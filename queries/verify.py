@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from ..schema.store import Store
 from .catalogue import Check, checks, statement
-from .questions import question
 from .result import Result, Rows, counted
 
 
@@ -40,14 +39,8 @@ def breaches(store: Store, check: Check) -> pa.Table:
     return store.rows(statement("named_breaches").replace("{check}", check.sql))
 
 
-@question(example="memhouse verify", screen="verify")
 def verify(store: Store) -> Verification:
-    """Hold every module against what its dump says of itself; name each breach.
-
-    Exit status 1 if there is one.
-
-    Columns: those of `Verification`.
-    """
+    """The rows of `Warehouse.verify`."""
     found = {check.name: breaches(store, check) for check in checks()}
     schema = pa.schema([(name, pa.string()) for name in ("check", "module", "breach")])
     rows = [{"check": name, **row} for name, table in found.items() for row in table.to_pylist()]

@@ -21,7 +21,7 @@ from ..queries.diff import (
     diff,
     with_sides,
 )
-from ..queries.questions import OWNERS
+from ..queries.owners import OWNERS
 from ..queries.result import Rows, counted, mark_estimated, percent
 from ..queries.timeline import timeline
 from ..schema.readable import human_bytes

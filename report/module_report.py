@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from bokeh.models import Range1d
 
 from ..advice.advice import Advice
+from ..advice.advise import advise
 from ..advice.finding import Finding, alternatives_left_out, reserved_words, saved_words
 from ..oom.diagnosis import OomAnswer, oom
-from ..queries.advise import advise
 from ..queries.catalogue import statement
 from ..queries.label import label
 from ..queries.modules import FoundModule, find_module

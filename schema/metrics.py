@@ -24,3 +24,7 @@ METRICS = {
         key=lambda column: column.info["place"],
     )
 }
+# As users name them: peak, total and so on, all in bytes.
+METRIC_NAMES = tuple(metric.removesuffix("_bytes") for metric in METRICS)
+# The metric of `trends` that is no size.
+WORK = "flops"

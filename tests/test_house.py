@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "xla": set(),
     "schema": {"xla"},
     "ingest": {"xla", "schema"},
-    **dict.fromkeys(_ANSWERS, {"xla", "schema", "ingest", *_ANSWERS}),
+    **{room: {"xla", "schema", "ingest", *_ANSWERS} for room in _ANSWERS},
     "": {"schema", "ingest", *_ANSWERS},
     "cli": {"", "schema", "ingest", *_ANSWERS, "mcp_server"},
     "mcp_server": {"", "schema", *_ANSWERS},

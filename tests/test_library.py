@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import memhouse
-from memhouse.queries.names import QUESTIONS
 
 from .support.dumps import copy_dump
 from .support.warehouse import rows
@@ -243,13 +242,6 @@ def test_a_with_statement_closes_after_an_error_too(db, dump):
     # The file is free for another process, and what was ingested is there.
     with duckdb.connect(str(db)) as other:
         assert other.sql("SELECT COUNT(*) FROM runs").fetchall() == [(1,)]
-
-
-# --- questions as methods -------------------------------------------------------------------
-
-
-def test_every_question_has_a_method():
-    assert [name for name in QUESTIONS if not callable(getattr(memhouse.Warehouse, name))] == []
 
 
 # --- importing ------------------------------------------------------------------------------

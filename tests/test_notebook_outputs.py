@@ -71,7 +71,7 @@ def test_a_module_that_was_read_shows_the_same(module, nightly):
     (dump,) = nightly.sql(
         "SELECT dump_id FROM dumps WHERE workload = 'llama-cpu' AND run_id = $1", [B]
     ).arrow()["dump_id"]
-    assert SIZE.search(module.changes_since(nightly._store, dump.as_py())._repr_html_())
+    assert SIZE.search(module.changes_since(nightly.store, dump.as_py())._repr_html_())
     whole = module._repr_html_()
     assert "srcdoc" in whole
     assert "<th style" in whole

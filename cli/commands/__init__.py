@@ -1,1 +1,1 @@
-"""The commands that are written by hand, one a file; `queries/names.py` says which."""
+"""The commands, one a file."""

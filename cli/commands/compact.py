@@ -4,14 +4,15 @@ from time import perf_counter
 
 from ...schema.compaction import Compacted
 from ...schema.readable import human_bytes
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, writing
+from ..opening import writing
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 from ..render.text import print_note
 
 EXAMPLE = "memhouse compact"
 
 
 def compact(db: Db = DEFAULT_DB, wait: Wait = DEFAULT_WAIT) -> None:
-    """Give the room of deleted rows back to the disk; all rows stay.
+    """Return the space of deleted rows to the disk; all rows stay.
 
     The warehouse is copied to a file beside it, which then takes its place: the disk needs
     room for both. `ingest` and `prune` do this themselves where much is free and it is quick.

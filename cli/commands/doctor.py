@@ -18,7 +18,8 @@ from ...schema.errors import WarehouseBusyError, WarehouseError
 from ...schema.readable import command, human_bytes, one_line
 from ...schema.store import Store
 from ..errors import FAILED
-from ..options import DEFAULT_DB, find_settings, reading
+from ..opening import reading
+from ..parameters import DEFAULT_DB
 from ..render.text import (
     print_commands,
     print_error,
@@ -27,6 +28,7 @@ from ..render.text import (
     print_rows,
     print_text,
 )
+from ..settings import find_settings
 
 EXAMPLE = "memhouse doctor dumps/2026-10-08"
 
@@ -41,7 +43,7 @@ def doctor(
         ),
     ] = None,
 ) -> None:
-    """Say what in PATH is what, which questions it answers, and what would answer the others.
+    """Show what PATH contains, which questions it answers, and what is missing.
 
     Nothing is stored. The exit status is 1 if there is no program and no log. Without PATH it says
     what would be recorded here, which memhouse.toml holds, and what the warehouse has.

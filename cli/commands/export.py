@@ -9,12 +9,13 @@ import typer
 from ...queries.export import export as write
 from ...queries.export import export_sql
 from ...queries.own_macros import use_macros
-from ...queries.questions import RunOfModule, Since, Workload
 from ...queries.result import counted
 from ...report.export_trace import ENDINGS, export_trace
 from ...schema.errors import QueryError, UsageError
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, find_settings, reading
+from ..opening import reading
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, RunOfModule, Since, Wait, Workload, completer
 from ..render.text import print_error, print_note
+from ..settings import find_settings
 
 EXAMPLE = "memhouse export trends memory --append --wide --metric peak"
 
@@ -71,8 +72,6 @@ def export(
     metric: Annotated[
         str | None,
         typer.Option(
-            "--metric",
-            "--figure",
             help="Only these metrics: peak, total and so on, with commas [default: all].",
         ),
     ] = None,
@@ -101,7 +100,7 @@ def export(
     ] = False,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Write a view, a table or a query to a csv, json, parquet or arrow file; sizes are bytes.
+    """Write a view, a table or a query to a csv, json, parquet or arrow file.
 
     With --append, add the newest runs to a folder of trends, for a nightly job.
     With --format perfetto, write a module as a trace that https://ui.perfetto.dev shows.

@@ -25,19 +25,20 @@ from ...queries.label import hint_at_branches
 from ...queries.result import counted
 from ...schema.errors import UsageError
 from ...schema.readable import command, human_bytes, one_line
-from ..options import (
+from ..opening import ingesting
+from ..parameters import (
     DEFAULT_DB,
     DEFAULT_WAIT,
     At,
     Db,
     Labels,
-    Mine,
     Replace,
+    UserCode,
     Wait,
-    ingesting,
     parse_labels,
 )
 from ..render.text import print_error, print_note
+from ..settings import find_settings
 
 EXAMPLE = "memhouse ingest dumps/2026-10-08 --label branch=main"
 _P = TypeVar("_P", bound=Path)
@@ -63,7 +64,7 @@ class _NamesThisHost(TyperCommand):
         return super().parse_args(ctx, named)
 
 
-PARSED_BY = _NamesThisHost
+CLASS = _NamesThisHost
 
 
 def ingest(
@@ -108,7 +109,7 @@ def ingest(
             show_default="the number of CPUs",
         ),
     ] = os.cpu_count() or 1,
-    mine: Mine = None,
+    user_code: UserCode = None,
     orders: Annotated[
         bool,
         typer.Option(
@@ -130,7 +131,7 @@ def ingest(
         if is_given and run is None:
             raise typer.BadParameter("it needs --run NAME: name the run", param_hint=option)
     named = named_paths(paths, run)
-    labels = parse_labels(label or [])
+    labels = parse_labels(label or [], find_settings().entry)
 
     run_at = parse_time(at, "at")
     device_memory_bytes = parse_device_memory(device_memory, "device_memory")
@@ -142,7 +143,7 @@ def ingest(
         raise typer.Exit(1)
     unreadable = False
     with (
-        Workers(jobs, mine or ()) as workers,
+        Workers(jobs, user_code or ()) as workers,
         ingesting(db, wait=wait, deletes=replace) as store,
         hint_at_branches(store, labels) as hints,
     ):

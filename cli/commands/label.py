@@ -6,7 +6,8 @@ import typer
 
 from ...queries.label import hint_at_branches, rename_label
 from ...queries.label import label as set_labels
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, completer, reading, writing
+from ..opening import reading, writing
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, completer
 from ..render.text import print_note, print_rows
 
 EXAMPLE = "memhouse label 2026-10-08 branch=main"

@@ -1,13 +1,14 @@
 """`memhouse mcp`: a server that agents ask."""
 
 from ...mcp_server.serve import serve
-from ..options import DEFAULT_DB, Db, find_settings
+from ..parameters import DEFAULT_DB, Db
+from ..settings import find_settings
 
 EXAMPLE = "memhouse mcp --db memhouse.duckdb"
 
 
 def mcp(db: Db = DEFAULT_DB) -> None:
-    """Serve the warehouse to an agent, by the Model Context Protocol on standard input and output.
+    """Serve the warehouse to agents, by the Model Context Protocol.
 
     It only reads, and opens the warehouse for each question anew. Your agent's client starts it:
     see docs/mcp.md. It needs `pip install 'memhouse[mcp]'`.

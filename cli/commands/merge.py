@@ -7,7 +7,8 @@ import typer
 
 from ...schema.merge import Merged
 from ...schema.merge import merge as merge_files
-from ..options import DEFAULT_WAIT, Wait, ingesting
+from ..opening import ingesting
+from ..parameters import DEFAULT_WAIT, Wait
 from ..render.text import print_note
 
 EXAMPLE = "memhouse merge nights.duckdb host0.duckdb host1.duckdb"
@@ -26,7 +27,7 @@ def merge(
     ],
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Add the runs of other warehouse files to one, for example those of many hosts.
+    """Add the runs of other warehouse files to a warehouse.
 
     All is added in one transaction, or nothing. What MAIN has already is not added again, and the
     order of the files makes no difference. Parts of one run that hosts ingested with --host become

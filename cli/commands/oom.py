@@ -15,7 +15,8 @@ from ...queries.runs import run_names
 from ...schema.errors import MemhouseError, WarehouseBusyError, WarehouseError
 from ...schema.readable import human_bytes
 from ..errors import FAILED
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, reading
+from ..opening import reading
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db
 from ..render.text import Format, print_note, print_paragraph, print_rows, print_table, print_text
 
 EXAMPLE = "memhouse oom train.log"
@@ -45,7 +46,7 @@ def oom(
         ),
     ] = None,
 ) -> None:
-    """Tell why memory ran out: by how much, what fills it, whose lines, what to look at first.
+    """Explain why memory ran out, in a run or by the messages of a log.
 
     A LOG is read, not stored, and needs no warehouse; with one, the dump of the module tells
     more. Sizes with ~ are rounded by XLA. csv and json have a row for each message. The exit

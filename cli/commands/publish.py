@@ -7,7 +7,8 @@ import typer
 
 from ...queries.catalogue import stored_views
 from ...schema.publish import publish as publish_store
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, reading
+from ..opening import reading
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 from ..render.text import print_note
 
 EXAMPLE = "memhouse publish s3://bucket/memhouse"
@@ -35,7 +36,7 @@ def publish(
     db: Db = DEFAULT_DB,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Write the runs that a lake lacks: a Delta table for each table and each view.
+    """Write the runs that a lake lacks to Delta tables.
 
     Spark, Trino, Polars and DuckDB read them as they are. Relations across runs, such as trends,
     are written whole, if the warehouse has all runs of the lake: merge the files of many hosts

@@ -20,22 +20,26 @@ from ...schema.errors import WarehouseError
 from ...schema.readable import command as to_paste
 from ...schema.store import Store
 from ..errors import FAILED, told
-from ..options import (
+from ..opening import ingesting
+from ..parameters import (
     DEFAULT_DB,
     DEFAULT_WAIT,
     At,
     Db,
     Labels,
-    Mine,
     Replace,
+    UserCode,
     Wait,
-    ingesting,
     parse_labels,
 )
 from ..render.text import print_error, print_note
+from ..settings import find_settings
 from .ingest import oom_hints, progress_bar, summary_line
 
 EXAMPLE = "memhouse record --run tonight -- python train.py --steps 100"
+# What follows the recorded command's name is for that command.
+CONTEXT = {"allow_interspersed_args": False}
+OPTIONS = "[OPTIONS] --"
 
 
 def record(
@@ -68,7 +72,7 @@ def record(
             "--passes", help="Also dump the program between the compiler's passes, see `passes`."
         ),
     ] = False,
-    mine: Mine = None,
+    user_code: UserCode = None,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Run a command and ingest what XLA compiles in it, as one run.
@@ -82,7 +86,7 @@ def record(
     not ingested whole. The command does not run, and the status is 2, if the usage is wrong or
     the run NAME is there already; and 1 if the warehouse cannot be opened.
     """
-    labels = parse_labels(label or [])
+    labels = parse_labels(label or [], find_settings().entry)
     _check(db, run, only, replace=replace)
 
     claimed_at = parse_time(at, "at")
@@ -119,7 +123,7 @@ def record(
             text=text,
             passes=passes,
             replaces=replace,
-            mine=mine or (),
+            mine=user_code or (),
             progress=lambda done, total: progress(done, total),
         )
     except CommandError as error:

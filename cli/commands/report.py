@@ -9,13 +9,24 @@ import typer
 from ...compile.fit_answer import answer, stored
 from ...compile.fitted import Fitted
 from ...queries.modules import find_module
-from ...queries.questions import Branch, RunOfModule, Since, Space, Workload
 from ...queries.result import counted
 from ...report.page import Report
 from ...report.site import Site, file_name, is_report, write_site
 from ...schema.readable import human_bytes
 from ...schema.store import Store
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, reading
+from ..opening import reading
+from ..parameters import (
+    DEFAULT_DB,
+    DEFAULT_WAIT,
+    Branch,
+    Db,
+    RunOfModule,
+    Since,
+    Space,
+    Wait,
+    Workload,
+    completer,
+)
 from ..render.text import print_note, results
 
 EXAMPLE = "memhouse report llama-v5e -o llama.html"
@@ -78,7 +89,7 @@ def report(
     db: Db = DEFAULT_DB,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Write a page of charts: one HTML file that opens from disk and needs no network.
+    """Write a report as an HTML page: of a module, a diff, or the history.
 
     The file is named after what it shows, unless -o names it. A site is a folder with relative
     links, for GitHub Pages or a bucket; only pages that changed are written again.

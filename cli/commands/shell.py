@@ -9,7 +9,8 @@ import typer
 
 from ... import schema
 from ...schema.connection import database_path
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, reading
+from ..opening import reading
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 from ..render.text import print_error
 
 EXAMPLE = "memhouse shell --db memhouse.duckdb"
@@ -20,7 +21,7 @@ def shell(
     db: Db = DEFAULT_DB,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Open a SQL editor on the warehouse, which it can only read.
+    """Open a SQL editor on the warehouse, to read only.
 
     It is harlequin, which `pip install 'memhouse[shell]'` installs.
     """

@@ -9,8 +9,10 @@ from ...queries.own_macros import use_macros
 from ...queries.sql import sql as find
 from ...queries.sql import sql_warnings
 from ...schema.errors import QueryError, UsageError
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, find_settings, reading, writing
+from ..opening import reading, writing
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
 from ..render.text import print_error, print_note, print_rows
+from ..settings import find_settings
 
 EXAMPLE = 'memhouse sql "SELECT workload, peak_bytes FROM peaks" --format csv'
 

@@ -6,8 +6,9 @@ import typer
 
 from ...queries.catalogue import examples, listed_views, named_view, view_columns
 from ...queries.own_macros import listed_macros
-from ..options import AsFormat, completer, find_settings
+from ..parameters import AsFormat, completer
 from ..render.text import print_prose, print_rows, print_text
+from ..settings import find_settings
 
 EXAMPLE = "memhouse views saved_for_backward"
 
@@ -21,7 +22,7 @@ def views(
     ] = None,
     output: AsFormat = "table",
 ) -> None:
-    """List the canned views and what they answer, or one view's columns, examples and SQL.
+    """List the views and functions, or the columns, examples and SQL of one.
 
     Every warehouse has the same, those of this memhouse: so no --db is asked for.
     """

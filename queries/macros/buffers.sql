@@ -33,7 +33,7 @@ WHERE live.module_id = module
         ELSE schedule_time BETWEEN live.taken_from AND live.taken_to
     END;
 COMMENT ON MACRO TABLE buffers_at IS
-'What takes a module''s memory at a time, buffer by buffer: `memhouse buffers --at`.
+'What takes a module''s memory at a time, buffer by buffer: `memhouse buffers --schedule-time`.
 
 A row per row of `buffers` that takes memory then, with the same columns but for those of the dump
 and the peak. counted_bytes, the last column, add up to what is occupied at the time.

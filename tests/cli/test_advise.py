@@ -82,18 +82,18 @@ def test_what_is_told_became_true(history):
 def test_a_wanted_saving_keeps_what_is_dear(history):
     """1 GiB takes only what is elementwise: the products stay saved. 1.5 GiB takes some."""
     for wanted, least in (("1GiB", 1 << 30), ("1.5GiB", 3 << 29)):
-        run = advise(history, "--save", wanted, "-f", "json")
+        run = advise(history, "--target-saving", wanted, "-f", "json")
         first, *others = json.loads(run.stdout)
         assert (first["finding"], first["grade"]) == ("saving wanted", "between")
         assert first["saving_bytes"] >= least
         assert "residuals in a scan" not in {other["finding"] for other in others}
-    (cheap, *_) = json.loads(advise(history, "--save", "1GiB", "-f", "json").stdout)
+    (cheap, *_) = json.loads(advise(history, "--target-saving", "1GiB", "-f", "json").stdout)
     assert "dots_saveable" in cheap["write"]
     assert cheap["saving_bytes"] < first["saving_bytes"]
 
 
 def test_what_cannot_be_saved_says_why(history):
-    done = advise(history, "--save", "1GiB", "--run", "2026-10-01")
+    done = advise(history, "--target-saving", "1GiB", "--run", "2026-10-01")
     assert " 1. nothing is known to save memory by being computed again" in done.stdout
     assert "less than 128.00 MiB would be saved" in done.stdout
 
@@ -105,7 +105,12 @@ def test_without_a_saving_it_says_who_makes_the_peak(history):
 
 
 def test_what_cannot_be_advised_is_a_usage_error(history):
-    for arguments in (("--save", "6XB"), ("--save", "0"), ("--space", "7"), ("--run", "nosuch")):
+    for arguments in (
+        ("--target-saving", "6XB"),
+        ("--target-saving", "0"),
+        ("--space", "7"),
+        ("--run", "nosuch"),
+    ):
         done = advise(history, *arguments)
         assert (done.returncode, done.stdout) == (2, ""), arguments
         assert arguments[1] in done.stderr
@@ -146,7 +151,7 @@ def test_without_owners_little_is_advised(tmp_path, db):
     done = run_memhouse("advise", "jit_mixed", "--db", db)
     assert done.returncode == 0
     assert "owners of its values" in " ".join(done.stdout.split())
-    wanted = run_memhouse("advise", "jit_mixed", "--save", "1KiB", "--db", db)
+    wanted = run_memhouse("advise", "jit_mixed", "--target-saving", "1KiB", "--db", db)
     assert (wanted.returncode, wanted.stdout) == (2, "")
     done = run_memhouse("report", "jit_mixed", "--db", db, "-o", tmp_path / "x.html")
     assert done.returncode == 0
@@ -215,7 +220,7 @@ def test_what_options_can_follow_is_proved(tmp_path, db, monkeypatch):
         jitted, arguments = space["build"]()
         warehouse.record(jitted, *arguments)
     asked = ("advise", "attend", "--db", db, "-f", "json")
-    done = run_memhouse(*asked, "--prove", f"{file}:build", "--grid", "mapped=false,true")
+    done = run_memhouse(*asked, "--recompile", f"{file}:build", "--grid", "mapped=false,true")
     found = {row["finding"]: row for row in json.loads(done.stdout)}
     assert "another program" not in done.stderr
     mapped = found.pop(None)
@@ -225,4 +230,4 @@ def test_what_options_can_follow_is_proved(tmp_path, db, monkeypatch):
     donated = found["not donated"]
     assert donated["proved_saving_bytes"] == donated["saving_bytes"] > 0
     assert found["another order"]["proved_saving_bytes"] > MIB
-    assert "another program is built" in run_memhouse(*asked, "--prove", f"{file}:other").stderr
+    assert "another program is built" in run_memhouse(*asked, "--recompile", f"{file}:other").stderr

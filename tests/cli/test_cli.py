@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from memhouse import __version__
-from memhouse.cli.app import build_app
+from memhouse.cli.app import COMMANDS
 from memhouse.schema.tables import metadata
 
 from ..support.command import MEMHOUSE, run_memhouse
@@ -17,7 +17,6 @@ from ..support.console import on_terminal
 from ..support.dumps import one_file
 from ..support.warehouse import rows
 
-COMMANDS = [command.callback.__name__ for command in build_app().registered_commands]
 FORMATS = ["table", "csv", "json", "markdown"]
 SELECT = "SELECT run_id, source FROM runs ORDER BY run_id"
 

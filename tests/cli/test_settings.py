@@ -16,7 +16,8 @@ def project(tmp_path):
     for name in ("file", "environment", "option"):
         make_run(tmp_path / f"{name}.duckdb", name, {"train/jit_step": 1000}, day=0)
     (tmp_path / "memhouse.toml").write_text(
-        'db = "file.duckdb"\nmine = ["*/jax/*"]\nentry = ["jit_a", "jit_b"]\nlimits = "l.toml"\n'
+        'db = "file.duckdb"\nuser_code = ["*/jax/*"]\n'
+        'entry = ["jit_a", "jit_b"]\nlimits = "l.toml"\n'
     )
     (tmp_path / "l.toml").write_text('max_bytes = "999MiB"\nmax_growth = []\n')
     (tmp_path / "inner").mkdir()
@@ -40,7 +41,7 @@ def test_an_option_comes_before_the_environment_and_that_before_the_file(project
     assert "(../l.toml)" in run_memhouse("check", cwd=inner).stdout
     assert "../file.duckdb" in run_memhouse("compact", cwd=inner).stderr
     told = " ".join(run_memhouse("doctor", cwd=inner).stdout.split())
-    assert f"{project}/memhouse.toml sets db ../file.duckdb; mine */jax/*;" in told
+    assert f"{project}/memhouse.toml sets db ../file.duckdb; user_code */jax/*;" in told
     assert "../file.duckdb: 1 run" in told
 
 
@@ -57,9 +58,9 @@ def test_runs_get_the_entry_programs(project):
     [
         ("db = ", ["memhouse.toml"]),
         ('limit = "x"', ["limit", "'limits'"]),
-        ('size = "x"', ["size", "db, mine, entry, limits, macros"]),
+        ('size = "x"', ["size", "db, user_code, entry, limits, macros"]),
         ("db = 3", ["db", "path"]),
-        ('mine = "*/x/*"', ["mine", "['*/x/*']"]),
+        ('user_code = "*/x/*"', ["user_code", "['*/x/*']"]),
     ],
 )
 def test_a_wrong_file_is_wrong_usage(tmp_path, toml, facts):

@@ -59,7 +59,7 @@ def test_a_session_has_the_figures_of_the_dump(tmp_path, db):
         assert ids.keys() == {session.run_id, "dump"}
         assert len(set(modules["program_id"].to_pylist())) == 1
         # Users do not read the internal tables.
-        ask = warehouse._store.connection.execute
+        ask = warehouse.store.connection.execute
         ask(NAME)
         for table, columns in OWN.items():
             rows = f"{table} WHERE module_id = $1 {ONLY.get(table, '')}"

@@ -255,7 +255,7 @@ def test_much_free_room_goes_without_being_asked(own):
     sql(own, BALLAST, LAST.replace("last", "last2"))
     large = own.stat().st_size
     with memhouse.open(own) as warehouse:
-        warehouse._store.execute("DROP TABLE ballast")
+        warehouse.store.execute("DROP TABLE ballast")
         assert own.stat().st_size >= large
     assert own.stat().st_size < large - (6 << 20)
     assert run_memhouse("verify", "--db", own).returncode == 0

@@ -312,14 +312,14 @@ def test_a_query_that_crashes_duckdb_is_answered(own, monkeypatch):
     """By a second try: no query is known today on which DuckDB fails by a mistake of its own."""
     crashes = [duckdb.InternalException("INTERNAL Error: a mistake")]
     with memhouse.open(own) as warehouse:
-        fetched = warehouse._store._fetched
+        fetched = warehouse.store._fetched
 
         def crashing(*asked):
             if crashes:
                 raise QueryError("INTERNAL Error") from crashes.pop()
             return fetched(*asked)
 
-        monkeypatch.setattr(warehouse._store, "_fetched", crashing)
+        monkeypatch.setattr(warehouse.store, "_fetched", crashing)
         assert len(warehouse.sql("SELECT workload FROM peaks")) > 10
         assert crashes == []
 

@@ -56,7 +56,7 @@ def test_bisect_aborts_where_the_check_itself_fails(commits):
     for wrong in (
         ("--baseline", "no-run"),
         ("--baseline", "branch=no-branch"),
-        ("--figure", "size"),
+        ("--metric", "size"),
         ("--max-growth", "lots"),
         ("--limits", "/no/such.toml"),
         ("--db", "/no/such.duckdb"),

@@ -9,7 +9,7 @@ import pytest
 
 import memhouse
 from memhouse.queries.diff import changed_buffers, changed_owners
-from memhouse.queries.questions import OWNERS
+from memhouse.queries.owners import OWNERS
 
 from ..support.command import run_memhouse
 from ..support.console import on_terminal

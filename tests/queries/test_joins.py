@@ -43,7 +43,7 @@ def test_no_join_crashes_or_repeats_rows(made, request):
     chosen = random.Random(f"{seed} {made}")
     with memhouse.open(request.getfixturevalue(made), read_only=True) as warehouse:
         # A crash is answered by a second try, which must not hide it here.
-        ask = warehouse._store.connection.execute
+        ask = warehouse.store.connection.execute
         relations = columns(ask)
         dumped = {}
         for name, key in keys().items():

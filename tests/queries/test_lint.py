@@ -63,7 +63,7 @@ OF_ONE_BRANCH = [
 def samples(filled):
     """The samples, which have no branches."""
     with memhouse.open(filled, read_only=True) as warehouse:
-        yield warehouse._store
+        yield warehouse.store
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def branches(tmp_path_factory):
     for day, branch in enumerate(["main", "topic"]):
         make_run(db, branch, {"a/jit_f": 1}, day=day, branch=branch)
     with memhouse.open(db, read_only=True) as warehouse:
-        yield warehouse._store
+        yield warehouse.store
 
 
 def rules(store, query):

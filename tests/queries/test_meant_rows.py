@@ -92,7 +92,7 @@ def test_a_program_is_missing_in_each_night_that_lacks_it(nights):
 def test_a_row_a_dump_is_of_the_main_memory(filled):
     """A plain SELECT mixes no memory spaces."""
     with memhouse.open(filled, read_only=True) as warehouse:
-        ask = warehouse._store.connection.sql
+        ask = warehouse.store.connection.sql
         twice = "SELECT COUNT(*) - COUNT(DISTINCT dump_id) FROM peaks"
         assert ask(twice).fetchall() == [(0,)]
         query = "SELECT COUNT(*) - COUNT(DISTINCT (dump_id, metric)) FROM trends"

@@ -9,7 +9,7 @@ import pytest
 import memhouse
 from memhouse import UsageError
 from memhouse.queries import stacks as stacks_module
-from memhouse.queries.questions import OWNERS
+from memhouse.queries.owners import OWNERS
 from memhouse.queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, speedscope
 
 from ..support.command import run_memhouse
@@ -69,9 +69,9 @@ def test_the_rows_add_up_however_they_are_grouped(opened):
     """By each owner, and beside it at some time and with some limit."""
     cases = [(by, None, None) for by in OWNERS]
     cases += zip(OWNERS, [10, 300] * 4, [1, 3, None] * 3, strict=False)
-    whole = {at: opened.buffers(LLAMA, at=at) for at in (None, 10, 300)}
+    whole = {at: opened.buffers(LLAMA, schedule_time=at) for at in (None, 10, 300)}
     for by, at, limit in cases:
-        found = opened.owners(LLAMA, by=by, at=at, limit=limit)
+        found = opened.owners(LLAMA, by=by, schedule_time=at, limit=limit)
         assert total(found) == total(whole[at]) > 0
         assert sum(found.table["buffers"].to_pylist()) == len(whole[at])
         assert sum(found.table["share"].to_pylist()) == pytest.approx(1)
@@ -198,7 +198,7 @@ def test_what_does_not_fit_together(opened, arguments, argument, fact):
 
 def test_guesses_have_a_mark_and_one_line_that_explains_it(copied):
     with memhouse.open(copied) as warehouse:
-        warehouse._store.execute(
+        warehouse.store.execute(
             "UPDATE \"values\" SET origin_rule = 'operand' WHERE (module_id, value_id) IN ("
             "SELECT (module_id, value_id) FROM peak_buffers_by_space AS peak_buffers "
             "WHERE workload = 'llama-v5e' AND memory_space = 0 AND rank = 1)"
@@ -260,7 +260,7 @@ def test_the_stacks_of_a_flame_graph_add_up_to_the_peak(filled):
         with_stacks = 0
         for number, row in enumerate(listed(found)):
             by = WAYS[number % 3 == 2]
-            stacks = peak_stacks(peak_rows(warehouse._store, row["module_id"], 0), by)
+            stacks = peak_stacks(peak_rows(warehouse.store, row["module_id"], 0), by)
             parsed = [re.fullmatch(r"(.+) (\d+)", line) for line in collapsed(stacks)]
             assert sum(int(match[2]) for match in parsed) == row["counted_bytes"]
             file = speedscope(stacks, "a module")
@@ -278,6 +278,6 @@ def test_the_examples_of_stacks_hold():
 
 
 def test_a_flame_graph_is_of_the_peak(filled):
-    done = run_memhouse("owners", LLAMA, "-f", "collapsed", "--at", "3", "--db", filled)
+    done = run_memhouse("owners", LLAMA, "-f", "collapsed", "--schedule-time", "3", "--db", filled)
     assert (done.returncode, done.stdout) == (2, "")
     assert "stacks are those of the peak" in done.stderr

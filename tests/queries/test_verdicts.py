@@ -203,7 +203,7 @@ CASES = {
 def enter(warehouse, folder, run, holds, options=None):
     """Lets a night enter the warehouse, or renames a branch."""
     if run == "rename":
-        rename_label(warehouse._store, holds)
+        rename_label(warehouse.store, holds)
         return
     given = dict(options or {})
     host = given.pop("host", None)

@@ -23,7 +23,7 @@ def accept(warehouse):
 
 # What is done, one after the other, and what the journal tells of it: the action, run and host.
 CHANGES = {
-    "sql": (lambda w: w._store.change("DELETE FROM run_labels"), [("sql", None, None)]),
+    "sql": (lambda w: w.store.change("DELETE FROM run_labels"), [("sql", None, None)]),
     "accept": (accept, [("accept", "two", None)]),
     "ingest": (lambda w: w.ingest(OTHER, run="new"), [("ingest", "new", None)]),
     "part": (lambda w: w.ingest(OTHER, run="hosts", host="a"), [("ingest", "hosts", "a")]),

@@ -1,0 +1,45 @@
+"""`memhouse runs`: the runs of the warehouse."""
+
+from dataclasses import replace
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from ...queries.result import Rows, listed
+from ..opening import open_warehouse
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
+from ..render.text import FOR_SCRIPTS, print_rows
+
+EXAMPLE = "memhouse runs"
+
+
+def runs(
+    db: Db = DEFAULT_DB,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Only runs with this label, or with any value of KEY; several must all match.",
+        ),
+    ] = None,
+    output: AsFormat = "table",
+    wait: Wait = DEFAULT_WAIT,
+) -> None:
+    """List the runs, the oldest first.
+
+    What `memhouse fit` compiled has the label fit: `--label fit=train:build`.
+    """
+    with open_warehouse(db, wait) as warehouse:
+        rows = warehouse.runs(label=label or ())
+    print_rows(rows if output in FOR_SCRIPTS else _for_people(rows), output)
+
+
+def _for_people(rows: Rows) -> Rows:
+    """The runs without empty columns, and the names of many hosts in short."""
+    table = rows.table
+    short = [hosts and listed(hosts.split(", ")) for hosts in table["hosts"].to_pylist()]
+    index = table.column_names.index("hosts")
+    table = table.set_column(index, "hosts", pa.array(short, pa.string()))
+    empty = [name for name in ("branch", "hosts") if table[name].null_count == len(table)]
+    return replace(rows, table=table.drop_columns(empty))
