@@ -328,9 +328,9 @@ class Warehouse:
         Args:
             run: only this run; default: the latest run of each series.
             fold: show equal programs of several workloads as one row, count auxiliary programs in
-                `left_out`, and omit peak_high_bytes if all programs are scheduled.
+                `left_out`, and omit peak_upper_bytes if all programs are scheduled.
 
-        Columns: workload, module, space (name), peak_bytes, peak_high_bytes (of HLO text without a
+        Columns: workload, module, space (name), peak_bytes, peak_upper_bytes (of HLO text without a
         schedule: the peak in the worse of two orders; peak_bytes is that of the better one),
         total_bytes, headroom_bytes (of the device's main memory), run, padding_bytes,
         peak_instruction, memory_space (number), is_entry (false: an auxiliary program).
@@ -459,7 +459,7 @@ class Warehouse:
         """The on-chip memory of kernels, and its limit; equal kernels are one row.
 
         Columns: workload, kernel, count (of equal kernels), space (name), scoped_bytes (of each;
-        null if the dump lacks it), at_least (scoped_bytes is a lower bound), limit_bytes,
+        null if the dump lacks it), is_lower_bound (scoped_bytes is a lower bound), limit_bytes,
         headroom_bytes, source (a line; null if there are several), share (scoped_bytes over
         limit_bytes), block_bytes, scratch_bytes, smem_bytes (in addition to scoped_bytes), module,
         run, limit_from, op_name, opcode, first_instruction, memory_space (number). With a `module`
@@ -517,8 +517,8 @@ class Warehouse:
             target_saving: bytes or a size such as "2GiB": choose what to recompute to save it.
 
         Columns: saving_bytes (null of a fact), low_bytes, high_bytes, reserved_low_bytes and
-        reserved_high_bytes (the reduction of what XLA reserves), told_of (the metric that ranks the
-        finding), grade, tolerance, finding (its kind), title, source, write, why, value_ids,
+        reserved_high_bytes (the reduction of what XLA reserves), ranked_by (the metric that
+        ranks the finding), grade, tolerance, finding (its kind), title, source, write, why, value_ids,
         alone_bytes.
 
         Raises:
@@ -647,7 +647,7 @@ class Warehouse:
     def log(self, *, limit: int | None = None) -> Rows:
         """What changed the warehouse, the newest first.
 
-        Columns: entry, entered_at (UTC), action, run, host, detail, by_whom, tool_version,
+        Columns: entry, entered_at (UTC), action, run, host, detail, user_name, tool_version,
         reader_version.
         """
         return log(self.store, limit=limit)

@@ -206,7 +206,7 @@ class Advice(Result):
     """What to change in a module: first what was measured, the largest saving first, then bounds.
 
     rows: a row a finding, with saving_bytes (None of a fact), low_bytes, high_bytes,
-    reserved_low_bytes, reserved_high_bytes, told_of, grade, tolerance, finding (its kind), title,
+    reserved_low_bytes, reserved_high_bytes, ranked_by, grade, tolerance, finding (its kind), title,
     source, write, why, value_ids; see Finding.
     peak: the peak of the memory space; reserved_bytes: what XLA reserves there, None of HLO text
     alone; self_check_bytes: what the replay of the unchanged program
@@ -461,7 +461,7 @@ _SCHEMA = pa.schema(
         ("high_bytes", pa.int64()),
         ("reserved_low_bytes", pa.int64()),
         ("reserved_high_bytes", pa.int64()),
-        ("told_of", pa.string()),
+        ("ranked_by", pa.string()),
         ("grade", pa.string()),
         ("tolerance", pa.float64()),
         ("finding", pa.string()),
@@ -482,7 +482,7 @@ def _row(finding: Finding) -> dict[str, object]:
         "high_bytes": finding.high_bytes,
         "reserved_low_bytes": finding.reserved_low_bytes,
         "reserved_high_bytes": finding.reserved_high_bytes,
-        "told_of": finding.told_of,
+        "ranked_by": finding.ranked_by,
         "grade": finding.grade.value,
         "tolerance": finding.tolerance,
         "finding": finding.kind,

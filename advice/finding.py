@@ -73,7 +73,7 @@ class Finding:
     options: Options | None = None
 
     @property
-    def told_of(self) -> str | None:
+    def ranked_by(self) -> str | None:
         """By which figure of the program it is told and ranked: a column of `module_memory`."""
         if self.saving_bytes is None:
             return None

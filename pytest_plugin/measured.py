@@ -174,7 +174,7 @@ def _measure(module: ReadModule, name: str, space: str, root: Path) -> Measured:
             space,
             kernel["memory_space"],
             kernel["scoped_bytes"],
-            kernel["at_least"],
+            kernel["is_lower_bound"],
             tuple(_lines({kernel["source"] or kernel["kernel"]: kernel["scoped_bytes"]}, root)),
             is_kernel=True,
         )
@@ -183,7 +183,7 @@ def _measure(module: ReadModule, name: str, space: str, root: Path) -> Measured:
         raise ValueError(
             f"{module.name} has no peak in memory space {space!r}, only in: {known or 'none'}"
         )
-    if row["peak_high_bytes"] is not None:
+    if row["peak_upper_bytes"] is not None:
         raise ValueError(
             f"{module.name} has no schedule, so its peak is only known to lie between two "
             "estimates: give the compiled program"

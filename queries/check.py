@@ -39,7 +39,7 @@ _ROWS = {
     "now_bytes": "int64",
     "change_bytes": "int64",
     "change_ratio": "float64",
-    "held_against": "string",
+    "baseline_run": "string",
     "lowest_bytes": "int64",
     "lowest_run": "string",
     "cause": "string",
@@ -52,7 +52,7 @@ _ROWS = {
 }
 # What a notebook shows of a program; the other columns are for programs.
 _TOLD = ["module", "verdict", "before_bytes", "now_bytes", "change_bytes", "change_ratio"]
-_TOLD += ["why", "cause", "held_against", "origin"]
+_TOLD += ["why", "cause", "baseline_run", "origin"]
 _Row = dict[str, Any]
 
 
@@ -61,7 +61,7 @@ class Check(Result):
     """What is said of a run.
 
     rows: a row for each program, those that fail first, with module, status, verdict (pass, warn,
-    fail or not judged), before_bytes, now_bytes, change_bytes, change_ratio, held_against,
+    fail or not judged), before_bytes, now_bytes, change_bytes, change_ratio, baseline_run,
     lowest_bytes, lowest_run, cause, why (the rules that it breaks, or why it is not judged),
     accepted (the reason), dump_id, is_entry (else a helper, which is not judged), origin, metric
     (the figure that is judged); for status and the like see Verdict. verdicts: one a
@@ -223,7 +223,7 @@ def check(
     found.sort(key=lambda v: (order[v.outcome], not v.matters, -(v.change_bytes or 0)))
     unused = sorted(policy.workloads.keys() - {verdict.workload for verdict in found})
     rules = policy.rules(
-        has_creep=against.has_creep and not best,
+        has_drift=against.has_drift and not best,
         gone="fail" if against.gone_fails else "warn",
         better_higher=is_better_higher(column),
     )
@@ -319,7 +319,7 @@ def _row(verdict: Verdict) -> _Row:
         "now_bytes": verdict.now_bytes,
         "change_bytes": change,
         "change_ratio": change / before if change is not None and before else None,
-        "held_against": verdict.held_against,
+        "baseline_run": verdict.baseline_run,
         "lowest_bytes": verdict.lowest_bytes,
         "lowest_run": verdict.lowest_run_id,
         "cause": verdict.cause,

@@ -860,7 +860,7 @@ WHERE module_id = MODULE('llama-v5e')
 ORDER BY size_bytes DESC, allocation_index;
 
 -- buffers_at: What takes HBM at time 100
-SELECT counted_bytes, shape, op_name, taken_from, taken_to
+SELECT counted_bytes, shape, op_name, occupied_from, occupied_to
 FROM BUFFERS_AT(MODULE('llama-v5e'), 'hbm', 100)
 ORDER BY counted_bytes DESC
 LIMIT 5;

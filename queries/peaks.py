@@ -20,8 +20,8 @@ def peaks(
         named = folded(found.to_pylist(), _program, lambda row: str(row["workload"]))
         rows = [{**row, "workload": name} for row, name in named]
         found = pa.Table.from_pylist(rows, schema=found.schema)
-        if found["peak_high_bytes"].null_count == len(found):
-            found = found.drop_columns(["peak_high_bytes"])
+        if found["peak_upper_bytes"].null_count == len(found):
+            found = found.drop_columns(["peak_upper_bytes"])
     shown = found.drop_columns(["platform", "status", "program_id"])
     if fold:
         shown = shown.drop_columns(["is_entry"])

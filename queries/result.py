@@ -197,7 +197,7 @@ GUESSED = "? is a guess: what XLA made has no name, so its largest operand stand
 UNSCHEDULED = (
     "peak high is of text without a schedule: XLA may order it so that this much is needed"
 )
-_HIGH = "peak_high_bytes"
+_HIGH = "peak_upper_bytes"
 # Columns with a metric's value: the column `unit` of their rows says of what.
 _MEASURED = {"value", "previous_value", "change", "best_value"}
 # What a guess can be wrong about.

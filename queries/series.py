@@ -66,7 +66,7 @@ class Recovery:
 
 
 @dataclass(frozen=True)
-class Creep:
+class Drift:
     """How the last level came to lie above the lowest one."""
 
     lowest: int
@@ -138,11 +138,11 @@ def recovered(found: Sequence[Level]) -> list[Recovery]:
     return recoveries
 
 
-def creep(found: Sequence[Level], accepted: int = 0) -> Creep | None:
-    """The creep up to the last level, if this is more than one percent above the lowest level.
+def drift(found: Sequence[Level], accepted: int = 0) -> Drift | None:
+    """The drift up to the last level, if this is more than one percent above the lowest level.
 
     The lowest is sought from the place `accepted` on, that of the last accepted growth. A
-    single step is no creep.
+    single step is no drift.
     """
     if not found:
         return None
@@ -152,7 +152,7 @@ def creep(found: Sequence[Level], accepted: int = 0) -> Creep | None:
     steps = len(found) - 1 - lowest
     if steps < 2 or now <= (1 + _GROWTH) * low:
         return None
-    return Creep(lowest, steps, (now - low) / low if low else float("inf"))
+    return Drift(lowest, steps, (now - low) / low if low else float("inf"))
 
 
 def _usual(values: Sequence[int]) -> Tolerance:

@@ -16,7 +16,7 @@ from .catalogue import statement
 from .modules import FoundModule, find_module
 from .result import Result, Rows, cause_of, change_in_words, counted, percent
 from .runs import choose_branch
-from .series import Tolerance, alternating, creep, levels, parse_tolerance, recovered
+from .series import Tolerance, alternating, drift, levels, parse_tolerance, recovered
 
 # So many growths that were taken back are told, the latest ones.
 _TOLD = 3
@@ -211,7 +211,7 @@ def _course(
         return [f"alternates between {human_bytes(between[0])} and {human_bytes(between[1])}"]
     said = _steps_before(rows)
     accepted = max((n for n, row in enumerate(figures) if row["is_accepted"]), default=0)
-    if crept := creep(found, accepted):
+    if crept := drift(found, accepted):
         grown = "" if crept.growth_ratio == float("inf") else f" {100 * crept.growth_ratio:.1f} %"
         run = rows[crept.lowest]["last_run"]
         said.append(f"grown{grown} since {run}, the lowest, in {crept.steps} steps")

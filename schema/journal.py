@@ -29,7 +29,7 @@ def entry(
         "detail": detail,
         "tool_version": tool_version,
         "reader_version": READER_VERSION,
-        "by_whom": _user(),
+        "user_name": _user(),
     }
 
 

@@ -209,7 +209,7 @@ journal = Table(
     _required("detail", Text, "what was done, in words"),
     _required("tool_version", Text, "the memhouse version that made the change"),
     _required("reader_version", Integer, "the version of its readers, see `modules`"),
-    _required("by_whom", Text, "the user's name on the machine; empty if it has none"),
+    _required("user_name", Text, "the user's name on the machine; empty if it has none"),
     comment="A row per change of the warehouse. Rows are only ever added.",
 )
 
@@ -971,7 +971,7 @@ module_memory = Table(
         "size - logical size of the values live at the peak, an aliased extent counted once",
     ),
     _optional(
-        "peak_high_bytes",
+        "peak_upper_bytes",
         BigInteger,
         "of HLO text without a schedule: the peak in the worse of two orders, where peak_bytes is "
         "that in the better one, which the rows of the module show; null of scheduled programs",

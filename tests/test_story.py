@@ -65,7 +65,7 @@ def test_check_says_each_morning_what_to_do(db):
 def verdicts(markdown):
     """Which run each program was held against, and the verdict."""
     table = [line.split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
-    assert table[0][4::2] == ["held_against", "verdict |"]
+    assert table[0][4::2] == ["baseline_run", "verdict |"]
     return {row[0].removeprefix("| "): (row[4], re.split("[ :]", row[6])[0]) for row in table[2:]}
 
 

@@ -47,7 +47,7 @@ class SpaceMemory(NamedTuple):
     fragmentation: float | None = None
     live_bound_bytes: int | None = None
     padding_bytes: int | None = None
-    peak_high_bytes: int | None = None
+    peak_upper_bytes: int | None = None
 
 
 # XLA's packing decides these: an estimate has none of them.
@@ -130,7 +130,7 @@ def memory_figures(
     for space, rows in sorted(rows_by_space.items()):
         allocations = [assignment.allocations[row] for row in rows]
         memory = _size_figures(space, allocations) if is_complete else SpaceMemory(space)
-        memory = memory._replace(peak_high_bytes=assignment.peak_high.get(space))
+        memory = memory._replace(peak_upper_bytes=assignment.peak_high.get(space))
         if temp_peaks is not None:
             bound = sum(temp_peaks[row].peak_bytes or 0 for row in rows)
             memory = memory._replace(live_bound_bytes=bound)

@@ -7,6 +7,6 @@ import json
 import sys
 from collections import Counter
 
-held = Counter(row["held_against"] for row in json.load(sys.stdin) if row["held_against"])
+held = Counter(row["baseline_run"] for row in json.load(sys.stdin) if row["baseline_run"])
 for run, _ in held.most_common(1):
     print(run)

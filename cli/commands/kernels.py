@@ -31,8 +31,8 @@ def kernels(
 
     Equal kernels, as of unrolled layers, are one row. The text of an executable has the memory of
     a Pallas kernel. A dump lacks it: then the size of the kernel's blocks and scratch, with
-    padding, is a lower bound (`at_least`); the table `kernel_parts` has each of these arrays. The
-    shared memory of a GPU's kernels is known if the dump has `*.thunk_sequence.txt` and
+    padding, is a lower bound (`is_lower_bound`); the table `kernel_parts` has each of these arrays.
+    The shared memory of a GPU's kernels is known if the dump has `*.thunk_sequence.txt` and
     `*.thunk_metadata.txt`. Without --run, the kernels of the latest run of each series.
     """
     with open_warehouse(db, wait) as warehouse:

@@ -29,13 +29,13 @@ _SHOWN = pa.schema(
         ("before_bytes", pa.int64()),
         ("now_bytes", pa.int64()),
         ("change_bytes", pa.int64()),
-        ("held_against", pa.string()),
+        ("baseline_run", pa.string()),
         ("cause", pa.string()),
         ("verdict", pa.string()),
         ("origin", pa.string()),
     ]
 )
-_FIGURES = ("module", "before_bytes", "now_bytes", "change_bytes", "held_against")
+_FIGURES = ("module", "before_bytes", "now_bytes", "change_bytes", "baseline_run")
 
 
 def print_check(
@@ -122,7 +122,7 @@ def _after(check: Check, *, is_whole: bool) -> Iterator[str]:
             yield check.helpers
     if any(v.cause for v in check.verdicts if v.matters and v.metric == RESERVED):
         yield "Causes are told in bytes of the peak."
-    changed = [verdict.held_against for verdict in check.breaches if verdict.change_bytes]
+    changed = [verdict.baseline_run for verdict in check.breaches if verdict.change_bytes]
     diffs = [
         as_code(command("diff", names=[before, check.run_id]))
         for before in dict.fromkeys(changed)
@@ -148,7 +148,7 @@ def _rows(check: Check, *, is_whole: bool) -> pa.Table:
             "before_bytes": verdict.before_bytes,
             "now_bytes": verdict.now_bytes,
             "change_bytes": verdict.change_bytes,
-            "held_against": verdict.held_against,
+            "baseline_run": verdict.baseline_run,
             "cause": verdict.cause,
             "verdict": verdict.said,
             "origin": verdict.origin,
@@ -170,7 +170,7 @@ def _same(verdict: Verdict) -> Hashable:
         verdict.module_name,
         verdict.program_id,
         verdict.held_program_id,
-        verdict.held_against,
+        verdict.baseline_run,
         verdict.cause,
         verdict.said,
     )
@@ -213,7 +213,7 @@ def _annotation(check: Check, verdict: Verdict, line: Line | None) -> str:
     if change and before is not None and now is not None:
         sign = "+" if change > 0 else ""
         said.append(
-            f"{figure} {human_bytes(before)} in {verdict.held_against}, now {human_bytes(now)} "
+            f"{figure} {human_bytes(before)} in {verdict.baseline_run}, now {human_bytes(now)} "
             f"({sign}{human_bytes(change)})"
         )
     if verdict.cause:

@@ -15,7 +15,7 @@ from ...schema.store import Batch, Store
 from ..catalogue import statement
 from ..result import cause_of
 from ..runs import default_branch
-from .policy import DEFAULT_CREEP, Limits, Policy, Threshold, Thresholds
+from .policy import DEFAULT_DRIFT, Limits, Policy, Threshold, Thresholds
 from .policy import Outcome as Failing
 
 # What `check` says of a program.
@@ -61,8 +61,8 @@ class Verdict:
     first (there is nothing to hold it against), gone, missing (with its host, or with all
     programs of the run), failed, or unmeasured (it has no figures, or what it is held against has
     none); host: of a program that is missing; not_judged: why no rule could judge it, None if one
-    did. breaches: the rules that it breaks. held_against: the run with before_bytes: the one
-    before, or where only a creep breaks a rule, the lowest;
+    did. breaches: the rules that it breaks. baseline_run: the run with before_bytes: the one
+    before, or where only a drift breaks a rule, the lowest;
     lowest_bytes, lowest_run_id: the lowest since the last accepted growth; cause: why the
     program differs from the one it is held against; accepted_reason: why it passes though it
     breaks a rule; names_platform: another platform has a program of this name; metric: the figure
@@ -86,7 +86,7 @@ class Verdict:
     program_id: int | None = None
     now_bytes: int | None = None
     before_bytes: int | None = None
-    held_against: str | None = None
+    baseline_run: str | None = None
     held_dump_id: int | None = None
     held_module_id: int | None = None
     held_program_id: int | None = None
@@ -261,7 +261,7 @@ class Against:
     held: the dump that each dump of the run follows, by dump_id, None if it is new; gone: the
     dumps that nothing of the run follows; is_first: there is nothing to hold the run against;
     run_id: the run that all are held against, None if each has its own; falls_back: a dump
-    without figures stands for the last one before it that has figures; has_creep: the lowest is
+    without figures stands for the last one before it that has figures; has_drift: the lowest is
     held against too, even if nobody asks; gone_fails: what is gone fails, unless limits.toml says
     otherwise; base_branch: the default lineage's branch, if the run is of another one; notes: what
     the user should know.
@@ -272,7 +272,7 @@ class Against:
     is_first: bool = False
     run_id: str | None = None
     falls_back: bool = True
-    has_creep: bool = True
+    has_drift: bool = True
     gone_fails: bool = False
     base_branch: str | None = None
     notes: tuple[str, ...] = ()
@@ -296,7 +296,7 @@ def find_against(
     own = next(row["branch"] for row in lineages if row["is_judged"])
     if baseline is not None:
         named = _named(baseline, run, newest)
-        against = _against_run(store, run, named, has_creep=False)
+        against = _against_run(store, run, named, has_drift=False)
         if not against.gone and not any(against.held.values()):
             return _nothing(programs, f"run {named} has no programs")
         return against
@@ -340,7 +340,7 @@ def _named(baseline: str, run: str, newest: dict[str, str | None]) -> str:
 
 
 def _against_run(
-    store: Store, run: str, base: str, *, falls_back: bool = False, has_creep: bool = True
+    store: Store, run: str, base: str, *, falls_back: bool = False, has_drift: bool = True
 ) -> Against:
     pairs = store.pairs(base, run).to_pylist()
     return Against(
@@ -348,7 +348,7 @@ def _against_run(
         gone=tuple(pair["a_dump_id"] for pair in pairs if pair["b_dump_id"] is None),
         run_id=base,
         falls_back=falls_back,
-        has_creep=has_creep,
+        has_drift=has_drift,
     )
 
 
@@ -422,7 +422,7 @@ def is_better_higher(metric: str) -> bool:
 @dataclass(frozen=True)
 class Judged:
     """A program to judge. now: its row of `check.now`; held: what it is held against, a row of
-    `check.held`; creep_is_on: a creep is judged even if the limits do not ask for it;
+    `check.held`; drift_is_on: a drift is judged even if the limits do not ask for it;
     base_branch: the default lineage's branch, if the program is held against its base."""
 
     now: _Row
@@ -430,7 +430,7 @@ class Judged:
     metric: str
     limits: Limits
     accepted: Accepted
-    creep_is_on: bool
+    drift_is_on: bool
     base_branch: str | None = None
 
     @property
@@ -453,7 +453,7 @@ class Judged:
 
 
 def find_breaches(judged: Judged) -> tuple[list[Breach], bool]:
-    """The rules that a program breaks, and whether only its creep breaks one."""
+    """The rules that a program breaks, and whether only its drift breaks one."""
     now, limits = judged.now, judged.limits
     found = [Breach("XLA ran out of memory")] if now["oom"] else []
     if now["value"] is None and now["status"] != "ok":
@@ -468,12 +468,12 @@ def find_breaches(judged: Judged) -> tuple[list[Breach], bool]:
         # HLO text alone is a whole dump without figures: nothing to judge.
         return found, False
     growth = _growth(judged)
-    creep = [] if growth else _creep(judged)
-    found += growth + creep
+    drift = [] if growth else _drift(judged)
+    found += growth + drift
     absolute = _absolute(judged)
     if judged.metric != ALIAS:
         absolute += _lost_donation(judged)
-    return found + absolute, bool(creep)
+    return found + absolute, bool(drift)
 
 
 def find_waiver(judged: Judged, breaches: Sequence[Breach]) -> str | None:
@@ -511,7 +511,7 @@ def _growth(judged: Judged) -> list[Breach]:
     ]
 
 
-def _creep(judged: Judged) -> list[Breach]:
+def _drift(judged: Judged) -> list[Breach]:
     """Over the lowest since the last accepted growth."""
     now, held, metric = judged.now["value"], judged.held, judged.metric
     if held is None or None in (held["least_bytes"], held["value"]):
@@ -522,8 +522,8 @@ def _creep(judged: Judged) -> list[Breach]:
     verb = "fell" if is_better_higher(metric) else "grew"
     sign = -1 if is_better_higher(metric) else 1
     found = []
-    for limit in _creep_limits(judged, lowest):
-        text = f"{verb} by more than {limit.text} since {run} (max_creep)"
+    for limit in _drift_limits(judged, lowest):
+        text = f"{verb} by more than {limit.text} since {run} (max_drift)"
         if sign * (now - lowest) <= limit.of(lowest):
             continue
         # A pull request does not answer for what its base has.
@@ -535,15 +535,15 @@ def _creep(judged: Judged) -> list[Breach]:
     return found
 
 
-def _creep_limits(judged: Judged, lowest: int) -> Thresholds:
-    """What a creep is held to. The default is never stricter than the limits of growth."""
+def _drift_limits(judged: Judged, lowest: int) -> Thresholds:
+    """What a drift is held to. The default is never stricter than the limits of growth."""
     limits = judged.limits
-    if limits.max_creep is not None:
-        return limits.max_creep
-    if not judged.creep_is_on or not limits.max_growth:
+    if limits.max_drift is not None:
+        return limits.max_drift
+    if not judged.drift_is_on or not limits.max_growth:
         return ()
     growth = min(limits.max_growth, key=lambda limit: limit.of(lowest))
-    return (max(*DEFAULT_CREEP, growth, key=lambda limit: limit.of(lowest)),)
+    return (max(*DEFAULT_DRIFT, growth, key=lambda limit: limit.of(lowest)),)
 
 
 def _lost_donation(judged: Judged) -> list[Breach]:
@@ -682,7 +682,7 @@ def judge(
     held = _held(store, programs, against, column, memory_space, best=best, fallback=fallback)
     moved_by_reader = _moved_by_reader(store, programs, against, held)
     accepted = read_accepted(store, run, memory_space)
-    has_creep = against.has_creep and not best
+    has_drift = against.has_drift and not best
     _add_scoped(store, programs, policy)
     found = []
     for now in programs:
@@ -692,7 +692,7 @@ def judge(
         if against_row is not None:
             against_row = _as_read_now(now, against_row, moved_by_reader)
         judged = Judged(
-            now, against_row, now["metric"], limits, accepted, has_creep, against.base_branch
+            now, against_row, now["metric"], limits, accepted, has_drift, against.base_branch
         )
         verdict = _verdict(judged, memory_space, is_first=against.is_first)
         verdict = replace(verdict, is_by_peak=fallback == now["metric"])
@@ -820,12 +820,12 @@ def _add_scoped(store: Store, programs: Sequence[_Row], policy: Policy) -> None:
 def _verdict(judged: Judged, memory_space: int, *, is_first: bool) -> Verdict:
     now, held = judged.now, judged.held
     status = _status(now, held, is_first=is_first)
-    breaches, only_creep = find_breaches(judged)
+    breaches, only_drift = find_breaches(judged)
     reason = find_waiver(judged, breaches)
     before = defaultdict(lambda: None) if held is None else held
-    prefix = "least_" if only_creep else ""
-    value = "least_bytes" if only_creep else "value"
-    if only_creep:
+    prefix = "least_" if only_drift else ""
+    value = "least_bytes" if only_drift else "value"
+    if only_drift:
         status = "grown" if now["value"] > before["least_bytes"] else "shrunk"
     return Verdict(
         workload=now["workload"],
@@ -842,7 +842,7 @@ def _verdict(judged: Judged, memory_space: int, *, is_first: bool) -> Verdict:
         program_id=now["program_id"],
         now_bytes=now["value"],
         before_bytes=before[value],
-        held_against=before[f"{prefix}run_id"],
+        baseline_run=before[f"{prefix}run_id"],
         held_dump_id=before[f"{prefix}dump_id"],
         held_module_id=before[f"{prefix}module_id"],
         held_program_id=before[f"{prefix}program_id"],
@@ -901,7 +901,7 @@ def _gone(
         breaches=() if outcome == "pass" else (Breach("gone", outcome=outcome),),
         before_bytes=held["value"],
         # The last dump may have no figures: they are of the run before it that has them.
-        held_against=held["run_id"] or held["named_run_id"],
+        baseline_run=held["run_id"] or held["named_run_id"],
         program_id=held["program_id"],
         origin=held["origin"],
         not_judged=missing,

@@ -60,7 +60,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     max_growth: _Growth = ()
-    max_creep: _Growth = ()
+    max_drift: _Growth = ()
     max_bytes: _Most = ()
     max_padding: _Growth = ()
     max_scoped_bytes: _Size = ()

@@ -61,7 +61,7 @@ def _parse_size(text: str, other: str = "") -> Threshold:
 class Limits:
     """What one workload is held to; a rule without thresholds is off.
 
-    max_growth: over the run that it is held against; max_creep: over the lowest since the last
+    max_growth: over the run that it is held against; max_drift: over the lowest since the last
     accepted growth, None for the default; max_bytes: of the figure; max_padding: of the padding,
     a share of the peak or bytes; max_scoped_bytes: of the memory that a kernel takes for
     itself; lost_donation: of what is no longer donated, a share of the peak or bytes; new: what is
@@ -70,7 +70,7 @@ class Limits:
     """
 
     max_growth: Thresholds = ()
-    max_creep: Thresholds | None = None
+    max_drift: Thresholds | None = None
     max_bytes: Thresholds = ()
     max_padding: Thresholds = ()
     max_scoped_bytes: Thresholds = ()
@@ -82,11 +82,11 @@ class Limits:
     def need_no_baseline(self) -> bool:
         """Whether they judge a program that is held against nothing: there are only sizes."""
         has_sizes = self.max_bytes or self.max_padding or self.max_scoped_bytes
-        return bool(has_sizes and not (self.max_growth or self.max_creep))
+        return bool(has_sizes and not (self.max_growth or self.max_drift))
 
 
 DEFAULT_GROWTH = (parse_growth("1%"),)
-DEFAULT_CREEP = (parse_growth("3%"),)
+DEFAULT_DRIFT = (parse_growth("3%"),)
 DEFAULT_LOST_DONATION = (parse_growth("0.1%"),)
 
 
@@ -109,24 +109,24 @@ class Policy:
         found = self.workloads.get(workload, self.default)
         return replace(found, new="fail") if self.requires_baseline else found
 
-    def rules(self, *, has_creep: bool, gone: Outcome, better_higher: bool) -> Iterator[str]:
+    def rules(self, *, has_drift: bool, gone: Outcome, better_higher: bool) -> Iterator[str]:
         """The rules that are applied, each with its limit and where it is set.
 
-        has_creep: a creep is judged without `max_creep`; gone: what becomes of a program that is
+        has_drift: a drift is judged without `max_drift`; gone: what becomes of a program that is
         gone without `gone`; better_higher: more of the figure is better, so no growth is judged.
         """
         limits = replace(self.default, gone=self.default.gone or gone)
         if self.requires_baseline:
             limits = replace(limits, new="fail")
-        if limits.max_creep is None and has_creep and limits.max_growth:
-            limits = replace(limits, max_creep=DEFAULT_CREEP)
+        if limits.max_drift is None and has_drift and limits.max_growth:
+            limits = replace(limits, max_drift=DEFAULT_DRIFT)
         left_out = ("max_growth", "max_bytes") if better_higher else ()
         for name, text in _written(limits):
             if name in left_out:
                 continue
-            if name == "max_creep" and self.default.max_creep is None:
-                (creep,) = DEFAULT_CREEP
-                if any(not g.is_percent or g.amount > creep.amount for g in limits.max_growth):
+            if name == "max_drift" and self.default.max_drift is None:
+                (drift,) = DEFAULT_DRIFT
+                if any(not g.is_percent or g.amount > drift.amount for g in limits.max_growth):
                     text += " or max_growth, if that is more"
             yield f"{name} = {text} ({self.sources.get(name, 'default')})"
         usual = dict(_written(self.default))

@@ -30,7 +30,7 @@ WHERE live.module_id = module
     AND internal.is_in_space(in_space, live.space, live.memory_space)
     AND CASE
         WHEN schedule_time IS NULL THEN live.is_live_at_peak
-        ELSE schedule_time BETWEEN live.taken_from AND live.taken_to
+        ELSE schedule_time BETWEEN live.occupied_from AND live.occupied_to
     END;
 COMMENT ON MACRO TABLE buffers_at IS
 'What takes a module''s memory at a time, buffer by buffer: `memhouse buffers --schedule-time`.
@@ -55,8 +55,8 @@ SELECT
     instruction,
     op_name,
     "role",
-    taken_from,
-    taken_to,
+    occupied_from,
+    occupied_to,
     start_time,
     end_time,
     value_id
@@ -121,7 +121,7 @@ taken AS (
     FROM temps
     INNER JOIN internal.buffer_extents AS live
         ON live.module_id = temps.module_id AND live.allocation_index = temps.allocation_index
-    WHERE live.module_id = module AND temps.at_time BETWEEN live.taken_from AND live.taken_to
+    WHERE live.module_id = module AND temps.at_time BETWEEN live.occupied_from AND live.occupied_to
     UNION ALL
     SELECT module_id, allocation_index, size_bytes, size_bytes
     FROM temps

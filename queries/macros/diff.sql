@@ -266,10 +266,10 @@ changes AS (
                 allocation_index := at_peak.allocation_index, value_id := at_peak.value_id
             )
         ) FILTER (WHERE at_peak.is_b) AS b_members,
-        MIN(at_peak.taken_from) FILTER (WHERE NOT at_peak.is_b) AS a_start_time,
-        MAX(at_peak.taken_to) FILTER (WHERE NOT at_peak.is_b) AS a_end_time,
-        MIN(at_peak.taken_from) FILTER (WHERE at_peak.is_b) AS b_start_time,
-        MAX(at_peak.taken_to) FILTER (WHERE at_peak.is_b) AS b_end_time
+        MIN(at_peak.occupied_from) FILTER (WHERE NOT at_peak.is_b) AS a_start_time,
+        MAX(at_peak.occupied_to) FILTER (WHERE NOT at_peak.is_b) AS a_end_time,
+        MIN(at_peak.occupied_from) FILTER (WHERE at_peak.is_b) AS b_start_time,
+        MAX(at_peak.occupied_to) FILTER (WHERE at_peak.is_b) AS b_end_time
     FROM placed
     INNER JOIN at_peak ON at_peak.buffer = placed.buffer
     GROUP BY at_peak.memory_space, placed.row_number

@@ -39,8 +39,8 @@ shown AS (
             WHEN padding_bytes < counted_bytes THEN padding_bytes
             WHEN padding_bytes IS NOT NULL THEN counted_bytes
         END AS padding_bytes,
-        taken_from AS start_time,
-        taken_to AS end_time,
+        occupied_from AS start_time,
+        occupied_to AS end_time,
         last_use_time,
         CASE WHEN shape NOT LIKE '(%' THEN REGEXP_EXTRACT(shape, '\{.*') END AS layout,
         COALESCE(origin_rule IN ('operand', 'weak'), FALSE) AS is_guess,

@@ -17,7 +17,7 @@ SELECT
     COUNT(*) AS "count",
     named.space,
     named.scoped_bytes,
-    named.is_bound AS at_least,
+    named.is_bound AS is_lower_bound,
     named.limit_bytes,
     named.headroom_bytes,
     CASE WHEN MIN(named.source) = MAX(named.source) THEN MIN(named.source) END AS source,

@@ -6,7 +6,7 @@ SELECT
     run_id AS run,
     host,
     detail,
-    by_whom,
+    user_name,
     tool_version,
     reader_version
 FROM journal

@@ -32,7 +32,7 @@ SELECT
         ELSE COALESCE(found.space_name, 'space ' || found.memory_space)
     END AS space,
     found.peak_bytes,
-    found.peak_high_bytes,
+    found.peak_upper_bytes,
     found.total_bytes,
     found.headroom_bytes,
     found.run_id AS run,

@@ -50,8 +50,8 @@ SELECT
     placed.base + buffers.offset_bytes AS address,
     buffers.offset_bytes,
     placed.allocation_bytes,
-    buffers.taken_from AS start_time,
-    buffers.taken_to AS end_time,
+    buffers.occupied_from AS start_time,
+    buffers.occupied_to AS end_time,
     buffers.last_use_time,
     buffers.instruction
     || CASE WHEN buffers.shape_index = '{}' THEN '' ELSE buffers.shape_index END AS value,

@@ -12,8 +12,8 @@ SELECT
     buffers.memory_space,
     buffers.allocation_index,
     buffers.category,
-    buffers.taken_from AS start_time,
-    buffers.taken_to AS end_time,
+    buffers.occupied_from AS start_time,
+    buffers.occupied_to AS end_time,
     buffers.offset_bytes,
     buffers.size_bytes,
     buffers.padding_bytes,
@@ -34,9 +34,9 @@ SELECT
 FROM internal.buffers AS buffers
 LEFT JOIN readers ON readers.value_id = buffers.value_id
 -- Without a schedule there are no times.
-WHERE buffers.module_id = $1 AND buffers.taken_to IS NOT NULL
+WHERE buffers.module_id = $1 AND buffers.occupied_to IS NOT NULL
 ORDER BY
-    buffers.memory_space, buffers.taken_from, buffers.taken_to DESC,
+    buffers.memory_space, buffers.occupied_from, buffers.occupied_to DESC,
     buffers.allocation_index, buffers.offset_bytes, buffers.value_id;
 
 -- name: steps

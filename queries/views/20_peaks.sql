@@ -15,7 +15,7 @@ SELECT
     module_memory.space,
     module_memory.space_name,
     module_memory.peak_bytes,
-    module_memory.peak_high_bytes,
+    module_memory.peak_upper_bytes,
     module_memory.total_bytes,
     module_memory.reserved_bytes,
     CASE
@@ -81,7 +81,7 @@ into HBM.
 
 Key: dump_id, memory_space.';
 COMMENT ON COLUMN peaks_by_space.space_name IS 'the space''s name, null if the dump names none';
-COMMENT ON COLUMN peaks_by_space.peak_high_bytes IS
+COMMENT ON COLUMN peaks_by_space.peak_upper_bytes IS
 'of HLO text without a schedule: the peak in the worse of two orders, peak_bytes in the better one;
 null of scheduled programs';
 COMMENT ON COLUMN peaks_by_space.total_bytes IS 'sum of the allocations';
@@ -117,7 +117,7 @@ A row per dump, of HBM or of the host''s memory. Start here: the largest peak_by
 memory spaces are in `peaks_by_space`.
 
 Key: dump_id.';
-COMMENT ON COLUMN peaks.peak_high_bytes IS
+COMMENT ON COLUMN peaks.peak_upper_bytes IS
 'of HLO text without a schedule: the peak in the worse of two orders, peak_bytes in the better one;
 null of scheduled programs';
 COMMENT ON COLUMN peaks.total_bytes IS 'sum of the allocations';

@@ -42,8 +42,8 @@ WITH extents AS (
         allocation_index,
         0 AS offset_bytes,
         value_id,
-        0 AS taken_from,
-        schedule_length AS taken_to
+        0 AS occupied_from,
+        schedule_length AS occupied_to
     FROM allocations
     INNER JOIN modules USING (module_id)
     LEFT JOIN live_ranges USING (module_id, value_id)
@@ -70,7 +70,7 @@ WITH extents AS (
 
 SELECT
     extents.*,
-    COALESCE(peak_time BETWEEN taken_from AND taken_to, FALSE) AS is_live_at_peak,
+    COALESCE(peak_time BETWEEN occupied_from AND occupied_to, FALSE) AS is_live_at_peak,
     peak_bytes
 FROM extents
 INNER JOIN module_memory USING (module_id, memory_space);
@@ -131,8 +131,8 @@ SELECT
     counted.offset_bytes,
     value_id,
     alias_set,
-    taken_from,
-    taken_to
+    occupied_from,
+    occupied_to
 FROM counted
 -- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
 -- larger side.
@@ -157,7 +157,7 @@ value in a temp allocation. counted_at_peak_bytes add up to the peak: the bytes 
 values share count for the first value in address order. op_name, source, scope and operation say
 what a buffer holds: the origin. A copy, a loop or a fusion may have made the buffer: instruction,
 opcode and the columns made_… say so. Without HLO text the origin is the instruction that makes
-the value. A buffer takes memory from taken_from to taken_to; the value in it lives from
+the value. A buffer takes memory from occupied_from to occupied_to; the value in it lives from
 start_time to end_time. Arguments, outputs and constants take memory throughout, also while no
 value lives in them. To ask for the peak alone, filter on is_live_at_peak.
 

@@ -69,7 +69,7 @@ def test_what_is_told_became_true(history):
     reserved = [peak(history, run, "reserved_bytes") for run in (FORGOTTEN, REMEMBERED)]
     saved = reserved[0] - reserved[1]
     assert donated["reserved_low_bytes"] <= saved <= donated["reserved_high_bytes"]
-    assert donated["told_of"] == "reserved_bytes"
+    assert donated["ranked_by"] == "reserved_bytes"
     first, *_ = json.loads(advise(history, "--run", UNCHECKPOINTED, "-f", "json").stdout)
     assert first["write"].startswith("jax.lax.scan(jax.checkpoint(body), ...)")
     saved = peak(history, UNCHECKPOINTED) - peak(history, CHECKPOINTED)

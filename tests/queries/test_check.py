@@ -12,7 +12,7 @@ from ..support.made_runs import MIB
 from ..support.warehouse import rows
 
 GONE_FOR_A_NIGHT = "llama-cpu"
-# Judges the growth of a night alone: no creep, and not its lost donation.
+# Judges the growth of a night alone: no drift, and not its lost donation.
 NIGHT = {"run": "2026-10-08", "baseline": "2026-10-07"}
 GROWTH_ALONE = "lost_donation = []\n"
 
@@ -72,10 +72,10 @@ def test_a_night_fails_if_something_grew(nightly):
 
 
 def test_a_series_is_held_against_its_last_night_and_is_gone_once(nightly):
-    held = {name: v.held_against for name, v in by_workload(nightly.check("2026-10-08")).items()}
+    held = {name: v.baseline_run for name, v in by_workload(nightly.check("2026-10-08")).items()}
     assert (held["llama-cpu"], held["llama-v5e"]) == ("2026-10-06", "2026-10-07")
     gone = by_workload(nightly.check("2026-10-07"))[GONE_FOR_A_NIGHT]
-    assert (gone.outcome, gone.status, gone.held_against) == ("fail", "gone", "2026-10-06")
+    assert (gone.outcome, gone.status, gone.baseline_run) == ("fail", "gone", "2026-10-06")
     after = nightly.check("2026-10-08").verdicts
     assert "gone" not in {verdict.status for verdict in after}
 
@@ -94,7 +94,7 @@ def test_the_newest_night_is_judged_and_the_command_says_so(history):
         assert fact in done.stdout
     for pair in (("2026-10-09", "2026-10-10"), ("2026-10-06", "2026-10-10")):
         assert f"`memhouse diff {' '.join(pair)}`" in done.stdout
-    rules = "Rules: max_growth = 1% (default), max_creep = 3% (default), "
+    rules = "Rules: max_growth = 1% (default), max_drift = 3% (default), "
     assert rules in done.stdout
     # Where nothing changed, the verdict and the rules are all.
     done = run_memhouse("check", "--db", history, "--run", "2026-10-02")
@@ -150,19 +150,19 @@ def test_another_figure_and_another_space(nightly):
 
 def test_held_against_another_run_or_the_best(nightly):
     found = by_workload(nightly.check("2026-10-08", baseline="2026-10-06", metric="peak"))
-    assert {verdict.held_against for verdict in found.values()} == {"2026-10-06"}
+    assert {verdict.baseline_run for verdict in found.values()} == {"2026-10-06"}
     decode = found["decode-v5e"]
     assert (decode.outcome, decode.change_bytes) == ("fail", 32 * MIB)
     # It changed in the night between: its arguments have other shapes.
     assert "s8[8,2048,4,128] → s8[8,4096,4,128]" in decode.cause
     found = by_workload(nightly.check("2026-10-09", best=True, metric="peak"))
-    assert (found["decode-v5e"].held_against, found["decode-v5e"].change_bytes) == (
+    assert (found["decode-v5e"].baseline_run, found["decode-v5e"].change_bytes) == (
         "2026-10-06",
         32 * MIB,
     )
     # The night before, donation was lost, and now it is back: that is not since the best.
     llama = found["llama-v5e"]
-    assert (llama.held_against, round(llama.change_bytes / MIB, 2)) == ("2026-10-05", 262.66)
+    assert (llama.baseline_run, round(llama.change_bytes / MIB, 2)) == ("2026-10-05", 262.66)
     assert "x, y: " in llama.cause
     assert "donat" not in llama.cause
     assert not found["llama-cpu"].matters

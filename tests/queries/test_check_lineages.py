@@ -7,25 +7,25 @@ from memhouse import UsageError
 from ..support.made_runs import MIB, check, make_nights, make_run
 
 STEP, EVAL = "train/jit_step", "eval/jit_eval"
-CREEP = [1000 * 1.009**night for night in range(10)]
+DRIFT = [1000 * 1.009**night for night in range(10)]
 
 
 def step(db, run, **options):
     """The outcome, and what the training step is held against."""
     outcome, found = check(db, run, **options)
-    return outcome, found[STEP].held_against
+    return outcome, found[STEP].baseline_run
 
 
 # --- the default lineage --------------------------------------------------------------------
 
 
-def test_a_creep_is_caught_on_its_fourth_night_and_again_after_it_was_accepted(db):
+def test_a_drift_is_caught_on_its_fourth_night_and_again_after_it_was_accepted(db):
     """+0.9 % a night passes every night's limit of 1 %, but not 3 % since the lowest."""
-    make_nights(db, *CREEP)
+    make_nights(db, *DRIFT)
     outcomes = [check(db, f"n{night}")[0] for night in range(6)]
     assert outcomes == ["not judged", "pass", "pass", "pass", "fail", "fail"]
     row = check(db, "n4")[1][STEP]
-    assert (row.status, row.held_against, row.before_bytes) == ("grown", "n0", 1000 * MIB)
+    assert (row.status, row.baseline_run, row.before_bytes) == ("grown", "n0", 1000 * MIB)
     assert ["3%" in b.text and "n0" in b.text for b in row.breaches] == [True]
     assert check(db, "n4", accept="more heads")[0] == "pass"
     assert [check(db, f"n{night}")[0] for night in (4, 5, 7, 8, 9)] == [
@@ -33,16 +33,16 @@ def test_a_creep_is_caught_on_its_fourth_night_and_again_after_it_was_accepted(d
         *["fail"] * 2,
     ]
     row = check(db, "n8")[1][STEP]
-    assert (row.held_against, row.lowest_run_id) == ("n4", "n4")
+    assert (row.baseline_run, row.lowest_run_id) == ("n4", "n4")
 
 
-def test_of_donated_memory_a_fall_creeps(db):
+def test_of_donated_memory_a_fall_drifts(db):
     alias = {"peak_bytes": 1e6, "argument_bytes": 600}
     make_nights(db, *(alias | {"alias_bytes": 500 * 0.99**night} for night in range(5)))
     outcomes = [check(db, f"n{night}", metric="alias")[0] for night in (1, 3, 4)]
     assert outcomes == ["pass", "pass", "fail"]
     row = check(db, "n4", metric="alias")[1][STEP]
-    assert (row.status, row.held_against, row.lowest_run_id) == ("shrunk", "n0", "n0")
+    assert (row.status, row.baseline_run, row.lowest_run_id) == ("shrunk", "n0", "n0")
 
 
 def test_accepting_covers_one_program_and_one_figure(db):
@@ -56,14 +56,14 @@ def test_accepting_covers_one_program_and_one_figure(db):
     assert check(db, "n1", metric="temp")[0] == "fail"
 
 
-def test_the_best_is_the_lowest_of_all_time_and_a_named_baseline_switches_the_creep_off(db):
+def test_the_best_is_the_lowest_of_all_time_and_a_named_baseline_switches_the_drift_off(db):
     make_nights(db, 1000, 1050, 900, 1050, 1055)
     _, found = check(db, "n4", best=True)
     row = found[STEP]
-    assert (row.outcome, row.held_against, row.before_bytes) == ("fail", "n2", 900 * MIB)
+    assert (row.outcome, row.baseline_run, row.before_bytes) == ("fail", "n2", 900 * MIB)
     assert check(db, "n4")[0] == "fail"
     assert step(db, "n4", baseline="n3") == ("pass", "n3")
-    assert check(db, "n4", baseline="n3", toml='max_creep = "3%"')[0] == "fail"
+    assert check(db, "n4", baseline="n3", toml='max_drift = "3%"')[0] == "fail"
 
 
 # --- renamed, new, gone ---------------------------------------------------------------------
@@ -73,7 +73,7 @@ def test_a_renamed_program_is_held_against_itself(db):
     make_run(db, "n0", {"train/jit_train_step": 1000, EVAL: 10}, day=0)
     make_run(db, "n1", {STEP: 3000, EVAL: 10}, day=1)
     outcome, found = check(db, "n1", accept="a larger batch")
-    assert (outcome, found[STEP].status, found[STEP].held_against) == ("pass", "grown", "n0")
+    assert (outcome, found[STEP].status, found[STEP].baseline_run) == ("pass", "grown", "n0")
     assert found[STEP].before_bytes == 1000 * MIB
     # And keeps what was accepted.
     make_run(db, "n2", {"train2/jit_step": 3000, EVAL: 10}, day=2)
@@ -100,7 +100,7 @@ def test_a_program_that_is_gone_fails_once_or_as_the_limits_say(db):
     make_run(db, "n2", {STEP: 1000}, day=2)
     outcome, found = check(db, "n1")
     gone = found[EVAL]
-    assert (outcome, gone.status, gone.outcome, gone.held_against) == ("fail", "gone", "fail", "n0")
+    assert (outcome, gone.status, gone.outcome, gone.baseline_run) == ("fail", "gone", "fail", "n0")
     assert (gone.before_bytes, gone.now_bytes) == (10 * MIB, None)
     # There is nothing to accept: the next night passes.
     assert check(db, "n1", accept="we know")[0] == "fail"
@@ -134,7 +134,7 @@ def test_main_and_every_push_are_held_against_main(db):
     for run, change in (("m3", 140), ("p1", 300), ("p2", 300)):
         outcome, found = check(db, run)
         row = found[STEP]
-        assert (outcome, row.held_against, row.change_bytes) == ("fail", "m2", change * MIB)
+        assert (outcome, row.baseline_run, row.change_bytes) == ("fail", "m2", change * MIB)
     # What a branch lacks only warns.
     outcome, found = check(db, "p1", max_growth=["50%"])
     assert (outcome, found[EVAL].status, found[EVAL].outcome) == ("pass", "gone", "warn")
@@ -148,7 +148,7 @@ def test_main_and_every_push_are_held_against_main(db):
 def test_a_baseline_is_a_run_or_the_newest_of_a_branch(db):
     branched(db)
     outcome, found = check(db, "m3", baseline="branch=pr-7")
-    assert (outcome, found[STEP].held_against, found[STEP].status) == ("pass", "p2", "shrunk")
+    assert (outcome, found[STEP].baseline_run, found[STEP].status) == ("pass", "p2", "shrunk")
     assert found[EVAL].status == "new"
     _, found = check(db, "p2", baseline="m1")
     assert (found[EVAL].status, found[EVAL].outcome) == ("gone", "warn")
@@ -160,7 +160,7 @@ def test_a_baseline_is_a_run_or_the_newest_of_a_branch(db):
         check(db, "p1", toml='baseline = "maim"')
 
 
-def test_a_branch_answers_for_what_it_adds_to_the_creep_of_main(db):
+def test_a_branch_answers_for_what_it_adds_to_the_drift_of_main(db):
     for night, peak in enumerate((1000, 1009, 1018, 1027), 1):
         make_run(db, f"m{night}", {STEP: peak}, day=night, branch="main")
     make_run(db, "p1", {STEP: 1035}, day=5, branch="pr-7")
@@ -170,7 +170,7 @@ def test_a_branch_answers_for_what_it_adds_to_the_creep_of_main(db):
     make_run(db, "m6", {STEP: 900}, day=9, branch="main")
     # The lowest is that of main up to the base.
     found = check(db, "p1")[1][STEP]
-    assert (found.outcome, found.held_against) == ("fail", "m1")
+    assert (found.outcome, found.baseline_run) == ("fail", "m1")
     assert check(db, "m5")[0] == "fail"
     outcome, found = check(db, "p2")
     assert (outcome, found[STEP].outcome) == ("pass", "warn")

@@ -26,10 +26,10 @@ def row(start, value, **figures):
     return start | found | sizes | {"value": sizes["value_bytes"]}
 
 
-def judged(now, held, toml="", *, metric="peak_bytes", accepted=(), creep=True, base=None):
+def judged(now, held, toml="", *, metric="peak_bytes", accepted=(), drift=True, base=None):
     values = [Value(f"{m}_bytes", s, 7, "n4", p, v * MIB, "agreed") for m, s, p, v in accepted]
     limits = parse_limits(toml, DEFAULT).limits("any")
-    return Judged(now, held, metric, limits, Accepted(tuple(values)), creep, base)
+    return Judged(now, held, metric, limits, Accepted(tuple(values)), drift, base)
 
 
 def broken(*given, **options):
@@ -44,7 +44,7 @@ def peak(now, held=None, toml="", least=None, **options):
     return [outcome for _, outcome, _ in broken(row(NOW, now), before, toml, **options)]
 
 
-# --- growth and creep -----------------------------------------------------------------------
+# --- growth and drift -----------------------------------------------------------------------
 
 
 def test_a_growth_beyond_each_limit_is_a_breach():
@@ -57,14 +57,14 @@ def test_a_growth_beyond_each_limit_is_a_breach():
     assert broken(row(NOW, 1011), row(HELD, None)) == []
 
 
-def test_a_creep_is_a_growth_over_the_lowest():
+def test_a_drift_is_a_growth_over_the_lowest():
     """By default of 3 %, but never less than a night may grow."""
     assert peak(1030, 1025, least=1000) == []
     assert broken(row(NOW, 1031), row(HELD, 1025, least=1000)) == [("peak_bytes", "fail", 1031)]
-    assert peak(1031, 1025, least=1000, creep=False) == []
-    assert peak(1031, 1025, "max_creep = []", least=1000) == []
-    assert peak(1031, 1025, 'max_creep = "4%"', least=1000) == []
-    assert peak(1031, 1025, 'max_creep = "3%"', least=1000, creep=False) == ["fail"]
+    assert peak(1031, 1025, least=1000, drift=False) == []
+    assert peak(1031, 1025, "max_drift = []", least=1000) == []
+    assert peak(1031, 1025, 'max_drift = "4%"', least=1000) == []
+    assert peak(1031, 1025, 'max_drift = "3%"', least=1000, drift=False) == ["fail"]
     assert peak(1090, 1050, 'max_growth = "10%"', least=1000) == []
     assert peak(1101, 1050, 'max_growth = "10%"', least=1000) == ["fail"]
     # A limit in bytes that is stricter does not count.
@@ -74,13 +74,13 @@ def test_a_creep_is_a_growth_over_the_lowest():
     assert peak(1100, 1025, least=1000) == ["fail"]
 
 
-def test_only_a_creep_is_told_as_one():
-    for now, held, is_creep in ((1031, 1025, True), (1100, 1025, False), (1020, 1020, False)):
-        _, only_creep = find_breaches(judged(row(NOW, now), row(HELD, held, least=1000)))
-        assert only_creep is is_creep
+def test_only_a_drift_is_told_as_one():
+    for now, held, is_drift in ((1031, 1025, True), (1100, 1025, False), (1020, 1020, False)):
+        _, only_drift = find_breaches(judged(row(NOW, now), row(HELD, held, least=1000)))
+        assert only_drift is is_drift
 
 
-def test_a_creep_that_the_base_has_already_only_warns():
+def test_a_drift_that_the_base_has_already_only_warns():
     assert peak(1041, 1036, least=1000, base="main") == ["warn"]
     assert peak(1041, 1036, least=1000, base="") == ["warn"]
     assert peak(1031, 1030, least=1000, base="main") == ["fail"]
@@ -95,10 +95,10 @@ def test_the_value_that_was_accepted_since_is_what_counts():
     assert peak(1112, 1000, accepted=[of_later]) == ["fail"]
     assert peak(1100, 1000, accepted=[of_held]) == ["fail"]
     assert peak(1100, 1000, accepted=[("temp", 1, 6, 1100), ("peak", 2, 6, 1100)]) == ["fail"]
-    # A smaller one makes nothing stricter, but for the creep.
+    # A smaller one makes nothing stricter, but for the drift.
     assert peak(1009, 1000, accepted=[("peak", 1, 6, 900)]) == ["fail"]
-    assert peak(1009, 1000, 'max_creep = "20%"', accepted=[("peak", 1, 6, 900)]) == []
-    # The creep begins anew there.
+    assert peak(1009, 1000, 'max_drift = "20%"', accepted=[("peak", 1, 6, 900)]) == []
+    # The drift begins anew there.
     assert peak(1130, 1120, least=1000, accepted=[of_later]) == []
     assert peak(1134, 1130, least=1000, accepted=[of_later]) == ["fail"]
 
@@ -180,7 +180,7 @@ def test_a_size_and_a_part_of_the_device():
 
 
 def test_what_was_ever_accepted_is_within_all_limits():
-    limit = 'max_growth = []\nmax_creep = []\nmax_bytes = "900MiB"'
+    limit = 'max_growth = []\nmax_drift = []\nmax_bytes = "900MiB"'
     now, held = row(NOW, 1000), row(HELD, 1000, least=1000)
     assert broken(now, held, limit, accepted=[("peak", 1, 1, 1000), ("peak", 1, 2, 950)]) == []
     assert broken(now, held, limit, accepted=[("peak", 1, 1, 999)]) == [

@@ -23,7 +23,7 @@ def test_a_kernel_may_take_the_chips_default_unless_it_has_a_limit_of_its_own(fi
     found = kernels(filled, "flash-v5e")
     assert len(found) == 3
     for row in found:
-        assert (row["space"], row["at_least"]) == ("vmem", True)
+        assert (row["space"], row["is_lower_bound"]) == ("vmem", True)
         assert row["scoped_bytes"] == row["block_bytes"] + row["scratch_bytes"] > 0
         assert row["headroom_bytes"] == 16 * MIB - row["scoped_bytes"]
         assert (row["limit_bytes"], "TPU v5e" in row["limit_from"]) == (16 * MIB, True)
@@ -37,7 +37,7 @@ def test_a_kernel_may_take_the_chips_default_unless_it_has_a_limit_of_its_own(fi
 def test_collectives_are_one_row_and_reserve_hbm(filled):
     (row,) = kernels(filled, "resnet-v5e")
     assert (row["kernel"], row["count"], row["space"]) == ("all-reduce", 29, "hbm")
-    assert (row["scoped_bytes"], row["at_least"]) == (64 * MIB, False)
+    assert (row["scoped_bytes"], row["is_lower_bound"]) == (64 * MIB, False)
     assert (row["limit_bytes"], row["limit_from"], row["share"]) == (None, None, None)
 
 

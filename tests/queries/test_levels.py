@@ -6,7 +6,7 @@ from memhouse.queries.series import (
     Level,
     Recovery,
     alternating,
-    creep,
+    drift,
     levels,
     parse_tolerance,
     recovered,
@@ -36,7 +36,7 @@ def test_a_level_lasts_until_the_figure_steps():
     [
         # A drift does not carry the level along: each night is within 0.2 % of the night before.
         (of([round(1000 * MIB * 1.0015**night) for night in range(12)]), 6),
-        # A creep is a level a night.
+        # A drift is a level a night.
         (in_mib(*(100 * 1.009**night for night in range(12))), 12),
         # The same program is the same level; what is not known is not the same.
         (of([100 * MIB, 101 * MIB, 102 * MIB], [7, 7, 8]), 2),
@@ -96,11 +96,11 @@ def test_a_growth_that_was_taken_back():
 
 def crept(found, accepted=0):
     """The lowest level, the steps and the growth in percent."""
-    told = creep(found, accepted)
+    told = drift(found, accepted)
     return told and (told.lowest, told.steps, round(100 * told.growth_ratio, 2))
 
 
-def test_a_creep_is_told_from_the_lowest_on():
+def test_a_drift_is_told_from_the_lowest_on():
     assert crept(in_mib(*(100 * 1.009**night for night in range(12)))) == (0, 11, 10.36)
     # A level that was higher before does not count.
     assert crept(in_mib(300, 100, 104, 108)) == (1, 2, 8)

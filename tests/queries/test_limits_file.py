@@ -68,9 +68,9 @@ def test_each_rule_says_where_it_is_set():
         replace(ONE_PERCENT, lost_donation=(parse_growth("0.1%"),)),
         "our.toml",
     )
-    assert list(policy.rules(has_creep=True, gone="warn", better_higher=False)) == [
+    assert list(policy.rules(has_drift=True, gone="warn", better_higher=False)) == [
         "max_growth = 1% and 64MiB (our.toml)",
-        "max_creep = 3% or max_growth, if that is more (default)",
+        "max_drift = 3% or max_growth, if that is more (default)",
         "lost_donation = 0.1% (default)",
         "new = fail (our.toml)",
         "gone = warn (default)",
@@ -80,13 +80,13 @@ def test_each_rule_says_where_it_is_set():
 
 def test_all_settings():
     policy = parse_limits(
-        'baseline = "develop"\nmax_creep = "5%"\nmax_padding = "10%"\n'
+        'baseline = "develop"\nmax_drift = "5%"\nmax_padding = "10%"\n'
         'max_scoped_bytes = "16MiB"\nlost_donation = "1MiB"\nnew = "warn"\ngone = "pass"\n',
         ONE_PERCENT,
     )
     limits = policy.limits("any")
     assert policy.baseline == "develop"
-    assert limits.max_creep == (parse_growth("5%"),)
+    assert limits.max_drift == (parse_growth("5%"),)
     assert limits.max_padding == (parse_growth("10%"),)
     assert limits.max_scoped_bytes == (parse_growth("16MiB"),)
     assert limits.lost_donation == (parse_growth("1MiB"),)
@@ -99,7 +99,7 @@ def test_all_settings():
         ("max_growth = ", []),
         ("max_growth = 2%", ["line 1"]),
         ('max_grwoth = "2%"', ["line 1", "max_grwoth", "max_growth?"]),
-        ("\n# all\nsize = 1", ["line 3", "size", "max_growth, max_creep, max_bytes,"]),
+        ("\n# all\nsize = 1", ["line 3", "size", "max_growth, max_drift, max_bytes,"]),
         ('max_growth = "fast"', ["line 1", "max_growth", "'fast'"]),
         ('max_bytes = "huge"', ["max_bytes", "'huge'", "'95% of device'"]),
         ('max_scoped_bytes = "5%"', ["max_scoped_bytes", "'5%'", "64MiB"]),

@@ -44,7 +44,7 @@ LAWS = {
         (FROM live EXCEPT ALL FROM shown) UNION ALL (FROM shown EXCEPT ALL FROM live)""",
     "what is not a temp is there throughout": """
         SELECT * FROM internal.peak_buffers AS peak_buffers INNER JOIN modules USING (module_id)
-        WHERE category <> 'temp' AND (taken_from <> 0 OR taken_to <> schedule_length
+        WHERE category <> 'temp' AND (occupied_from <> 0 OR occupied_to <> schedule_length
             OR counted_bytes <> size_bytes OR offset_bytes <> 0)""",
     "an output is shown by a value that lives out": """
         SELECT * FROM internal.peak_buffers AS peak_buffers

@@ -67,13 +67,14 @@ COLUMNS = {
         run run_at:time branch hosts dumps:long new_modules:long incomplete:long oom:long
         largest_peak_bytes:long workloads:long modules:long source ingested_at:time""",
     "log": """
-        entry:int entered_at:time action run host detail by_whom tool_version reader_version:int""",
+        entry:int entered_at:time action run host detail user_name tool_version
+        reader_version:int""",
     "modules": """
         run workload module status peak_bytes:long origin total_bytes:long module_id:long
         instructions:int platform device compiler occurrence:int is_entry:bool
         headroom_bytes:long""",
     "peaks": """
-        workload module space peak_bytes:long peak_high_bytes:long total_bytes:long
+        workload module space peak_bytes:long peak_upper_bytes:long total_bytes:long
         headroom_bytes:long run padding_bytes:long peak_instruction memory_space:int is_entry:bool
         fragmentation_bytes:long origin""",
     "fragmentation": """
@@ -85,7 +86,7 @@ COLUMNS = {
     "passes, buffers": """
         size_bytes:long instruction source made_by compiler_passes is_certain:bool shape op_name""",
     "kernels": """
-        workload kernel count:long space scoped_bytes:long at_least:bool limit_bytes:long
+        workload kernel count:long space scoped_bytes:long is_lower_bound:bool limit_bytes:long
         headroom_bytes:long source share:double block_bytes:long scratch_bytes:long smem_bytes:long
         module run limit_from op_name opcode first_instruction memory_space:int""",
     "owners": "counted_bytes:long share:double buffers:long source categories is_guess:bool origin",
@@ -109,7 +110,7 @@ COLUMNS = {
         origin""",
     "advise": """
         saving_bytes:long low_bytes:long high_bytes:long reserved_low_bytes:long
-        reserved_high_bytes:long told_of grade tolerance:double finding title
+        reserved_high_bytes:long ranked_by grade tolerance:double finding title
         source write why value_ids:longs alone_bytes:long""",
     "trends": """
         run_id run_at:time run_number:int branch suite workload module_name platform
@@ -136,7 +137,7 @@ COLUMNS = {
     "diff, metrics": "memory_space:int metric a_bytes:long b_bytes:long change_bytes:long",
     "check": """
         module status verdict before_bytes:long now_bytes:long change_bytes:long
-        change_ratio:double held_against lowest_bytes:long lowest_run cause why accepted
+        change_ratio:double baseline_run lowest_bytes:long lowest_run cause why accepted
         dump_id:long is_entry:bool origin metric""",
     "oom": """
         oom_id:long run_id dump_id:long path line:int times:int kind space_name module_name

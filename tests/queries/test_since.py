@@ -79,7 +79,7 @@ def test_the_cause_is_that_of_the_link(history, nightly):
         assert sum(cause in sentence for sentence in found.answer) == 1
 
 
-def test_a_creep_is_told_from_the_lowest_run_or_the_accepted_one_on(own):
+def test_a_drift_is_told_from_the_lowest_run_or_the_accepted_one_on(own):
     scaled(own, [1.009**night for night in range(10)])
     assert facts(since(own, "llama-v5e").answer[-1], "8.4 %", "2026-10-01", "9")
     with writing(own) as store:

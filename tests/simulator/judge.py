@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..schema.plain_history import Dump, Histories, Run, in_order, plain_history, plain_pairs
 
-_GROWTH, _CREEP = 1.01, 1.03
+_GROWTH, _DRIFT = 1.01, 1.03
 _DEFAULTS = ("main", "master", "")
 
 
@@ -141,9 +141,9 @@ class _Judging:
         if now > max(before, floor or 0) * _GROWTH:
             return Said("fail", dump, is_judged=True, grown=True)
         lowest = self._lowest(held) if floor is None else floor
-        if now <= lowest * _CREEP:
+        if now <= lowest * _DRIFT:
             return Said("pass", dump, is_judged=True)
-        if of_base and before > lowest * _CREEP:
+        if of_base and before > lowest * _DRIFT:
             return Said("warn", dump, is_judged=True)
         return Said("fail", dump, is_judged=True, grown=True)
 

@@ -1,4 +1,4 @@
-"""Runs with made-up figures, for what no real dump shows: a creep, branches, many hosts."""
+"""Runs with made-up figures, for what no real dump shows: a drift, branches, many hosts."""
 
 import shutil
 from collections.abc import Mapping

@@ -52,7 +52,7 @@ def memory(text):
 def test_an_order_that_keeps_little_alive_is_the_lower_end():
     (of_space, times, header), array = memory(WIDE), 4 * 1024 * 1024
     assert 2 * array > of_space[0]["peak_bytes"] >= array
-    assert 3 * array > of_space[0]["peak_high_bytes"] >= 2 * array
+    assert 3 * array > of_space[0]["peak_upper_bytes"] >= 2 * array
     # The rows are in the better order, and of two calls of a computation one runs it.
     assert (times["a"] < times["a4"] < times["b"]) or (times["b"] < times["b4"] < times["a"])
     assert (header["origin"], header["grade"], header["is_scheduled"]) == ("estimated", 2, False)
@@ -68,8 +68,8 @@ def test_the_ends_hold_the_peak_of_xla_s_schedule(sample):
     scheduled, _, header = memory(text)
     of_space, _, _ = memory(text.replace(SCHEDULED, "", 1))
     peak = scheduled[0]["peak_bytes"]
-    assert of_space[0]["peak_bytes"] <= peak <= of_space[0]["peak_high_bytes"]
-    assert scheduled[0]["peak_high_bytes"] is None
+    assert of_space[0]["peak_bytes"] <= peak <= of_space[0]["peak_upper_bytes"]
+    assert scheduled[0]["peak_upper_bytes"] is None
     assert header["grade"] == 1
 
 
@@ -79,7 +79,7 @@ def test_text_before_optimizations_has_an_estimate(tmp_path, db):
     fill(db, tmp_path / "step.txt")
     done = run_memhouse("peaks", "--db", db)
     assert "≈" in done.stdout
-    assert "peak_high_bytes" in done.stdout
+    assert "peak_upper_bytes" in done.stdout
     assert "without a schedule" in done.stderr
     assert run_memhouse("verify", "--db", db).returncode == 0
     with memhouse.open(db) as warehouse:
