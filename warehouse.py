@@ -18,7 +18,7 @@ from .compile.fit_axes import Asked, parse_share, target_of
 from .compile.fitted import Fitted
 from .compile.record_program import record_run, recorded
 from .ingest.choose_run import Run
-from .ingest.doctor import Examination, examine
+from .ingest.dry_run import Examination, examine
 from .ingest.oom_logs import read_log_tables
 from .ingest.pipeline import Summary, ingest, ingest_programs
 from .ingest.sources.compiled import program_of

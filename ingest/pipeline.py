@@ -26,8 +26,8 @@ from .choose_run import (
     nights_of,
     refuse_mixed_parts,
 )
-from .doctor import nothing_among
 from .module_rows import opcode_counts
+from .nothing_found import nothing_among
 from .oom_logs import OomLogs, has_other_messages, may_be_log, write_reports
 from .orders import add_orders, modules_without_orders
 from .outcomes import FAILED, OK, PARTIAL, some_of, what_was_replaced

@@ -9,7 +9,8 @@ import typer
 
 from ... import __version__
 from ...compile.record import ask_versions, find_interpreter, own_flags, version_labels
-from ...ingest.doctor import examine, nothing_found
+from ...ingest.dry_run import examine
+from ...ingest.nothing_found import nothing_found
 from ...ingest.sources.files import exists
 from ...queries.peaks import peaks as all_peaks
 from ...queries.result import counted

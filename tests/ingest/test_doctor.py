@@ -5,7 +5,8 @@ import tarfile
 import pytest
 
 import memhouse
-from memhouse.ingest.doctor import examine, nothing_found
+from memhouse.ingest.dry_run import examine
+from memhouse.ingest.nothing_found import nothing_found
 from memhouse.ingest.formats import by_name, other_by_name
 
 from ..support.binaries import MIXED, without_assignment
@@ -18,7 +19,7 @@ STEM = "module_0002.jit_f"
 QUESTIONS = (
     "the peak, and when it is: exactly",
     "the peak: as an estimate at least",
-    "whose the bytes are, by Python line",
+    "which Python line owns the bytes",
 )
 
 
@@ -75,11 +76,11 @@ def test_a_whole_dump_answers_what_it_can(tmp_path):
         "what is allocated, and where": "yes",
         "the peak, and when it is: exactly": "yes",
         "the peak: as an estimate at least": "yes",
-        "whose the bytes are, by Python line": "yes",
+        "which Python line owns the bytes": "yes",
         "which compiler flags differ": "1 of 3",
         "how full the device is": "no",
         "what the memory spaces are called": "yes",
-        "which pass of the compiler made a buffer": "no",
+        "which compiler pass defined a buffer": "no",
     }
 
 
@@ -122,10 +123,10 @@ def test_programs_of_the_compilation_cache_are_recognised(tmp_path):
     (tmp_path / "module_0007.jit_f.after_optimizations.hlo.pb").write_bytes(
         without_assignment(whole)
     )
-    (hint,) = examine(tmp_path).hints
-    assert "1 program" in hint
+    (problem,) = examine(tmp_path).problems
+    assert "compilation cache" in problem
     (tmp_path / "module_0007.jit_f.after_optimizations.hlo.pb").write_bytes(whole)
-    assert examine(tmp_path).hints == []
+    assert (examine(tmp_path).hints, examine(tmp_path).problems) == ([], [])
 
 
 def test_a_session_answers_what_its_modules_hold():
