@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from memhouse.mcp_server.answers import TOOLS
+from memhouse.mcp_server.tools import TOOLS
 
 from ..support.command import MEMHOUSE
 

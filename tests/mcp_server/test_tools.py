@@ -6,8 +6,8 @@ import re
 import pyarrow as pa
 
 import memhouse
-from memhouse.mcp_server.answers import TOOLS
-from memhouse.mcp_server.bounded import MOST_BYTES, NOTE, Answer, Part, bounded
+from memhouse.mcp_server.tools import TOOLS
+from memhouse.mcp_server.answer import MAX_BYTES, NOTE, Answer, Part, answer_json
 from memhouse.schema.metrics import METRICS
 
 from ..support.agent import agent_here
@@ -149,8 +149,8 @@ def test_hostile_names_stay_data(own):
 
 
 def shown_and_left_out(answer, name):
-    text = bounded(answer)
-    assert len(text.encode()) <= MOST_BYTES
+    text = answer_json(answer)
+    assert len(text.encode()) <= MAX_BYTES
     part = json.loads(text)[name]
     return len(part["rows"]), int(re.match(r"\d+", part.get("more", "0"))[0])
 
