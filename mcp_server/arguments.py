@@ -9,9 +9,10 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from ..schema.errors import UsageError
 
+_MAX_LENGTH = 20_000
 _MAX_ERRORS = 5
 # Agents write a module's id as a number, too.
-_CONFIG = ConfigDict(extra="forbid", coerce_numbers_to_str=True, str_max_length=20_000)
+_CONFIG = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
 
 def json_schema(tool: Callable[..., Any]) -> dict[str, Any]:
@@ -23,6 +24,8 @@ def json_schema(tool: Callable[..., Any]) -> dict[str, Any]:
 
 def check_arguments(tool: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, converted and with defaults. Raises UsageError."""
+    if sum(len(str(value)) for value in arguments.values()) > _MAX_LENGTH:
+        raise UsageError(f"arguments are longer than {_MAX_LENGTH} characters")
     model = _model(tool)
     try:
         return dict(model.model_validate(arguments))
@@ -37,14 +40,11 @@ def check_arguments(tool: Callable[..., Any], arguments: Mapping[str, Any]) -> d
 
 def _model(tool: Callable[..., Any]) -> type[BaseModel]:
     """The arguments as a pydantic model."""
-    fields: dict[str, Any] = {
-        name: (
-            parameter.annotation,
-            ... if parameter.default is parameter.empty else parameter.default,
-        )
-        for name, parameter in inspect.signature(tool).parameters.items()
-        if get_origin(parameter.annotation) is Annotated
-    }
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(tool).parameters.items():
+        if get_origin(parameter.annotation) is Annotated:
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[name] = (parameter.annotation, default)
     return create_model(tool.__name__, __config__=_CONFIG, **fields)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -12,24 +11,18 @@ from .rows import in_memory_space, pick, without_layouts
 
 _MAX_CAUSES = 4
 _MAX_CHANGES = 12
-_MODULES = pa.schema(
-    [("module", pa.string()), ("peak_change_bytes", pa.int64()), ("cause", pa.string())]
-)
 
 
 def modules_answer(modules: Sequence[ModuleDiff], memory_space: int, notes: list[str]) -> Answer:
     """The change of the peak and the cause, a row per module, the largest change first."""
-    rows: list[dict[str, Any]] = [
-        {
-            "module": module.name,
-            "peak_change_bytes": _peak_change(module, memory_space),
-            "cause": module.cause,
-        }
-        for module in modules
-    ]
-    rows.sort(key=lambda row: -abs(row["peak_change_bytes"] or 0))
-    table = pa.Table.from_pylist(rows, schema=_MODULES)
-    return Answer(notes, {"modules": Part(table, "nothing differs")}, "give workload")
+    changes = [(_peak_change(module, memory_space), module) for module in modules]
+    changes.sort(key=lambda change: -abs(change[0] or 0))
+    columns = {
+        "module": pa.array([module.name for _, module in changes], pa.string()),
+        "peak_change_bytes": pa.array([change for change, _ in changes], pa.int64()),
+        "cause": pa.array([module.cause for _, module in changes], pa.string()),
+    }
+    return Answer(notes, {"modules": Part(pa.table(columns), "nothing differs")}, "give workload")
 
 
 def module_answer(module: ModuleDiff, by: str, memory_space: int, notes: list[str]) -> Answer:

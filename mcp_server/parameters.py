@@ -22,8 +22,6 @@ _Metric = Literal[
     "order",
     "order_bound",
 ]
-
-# Runs, workloads and modules.
 Run = Annotated[str | None, Field(description="a run's name, see `runs`")]
 Labels = Annotated[
     Sequence[str], Field(description="only runs with these labels, each KEY=VALUE or KEY")
@@ -43,8 +41,6 @@ Branch = Annotated[
     Field(description="The runs of this branch; else main, master or those without a branch."),
 ]
 Since = Annotated[str | None, Field(description="Only runs since this date or time, in UTC.")]
-
-# Memory and its owners.
 MemorySpace = Annotated[
     int, Field(description="memory space number; 0 is HBM (on CPU and GPU: memory)")
 ]
@@ -68,8 +64,6 @@ Saving = Annotated[
     str | None,
     Field(description="a wanted saving, such as 2GiB: what to compute again for it"),
 ]
-
-# Changes and limits.
 Metric = Annotated[_Metric, Field(description="which figure, in bytes")]
 MetricOrFlops = Annotated[
     Literal[_Metric, "flops"], Field(description="which figure, in bytes; or flops")
@@ -94,8 +88,6 @@ MaxGrowth = Annotated[
         max_length=4,
     ),
 ]
-
-# SQL.
 Query = Annotated[str, Field(description="one SELECT (or WITH, FROM, DESCRIBE) of DuckDB's SQL")]
 MaxRows = Annotated[int, Field(description="most rows of the answer", ge=1, le=200)]
 Seconds = Annotated[int, Field(description="the query is stopped after so many", ge=1, le=30)]

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +11,6 @@ from .answer import Part, exact_size
 
 # `answer_json` turns these columns into the marks ≈ and ? of cells.
 _MARKS = ("is_guess", "origin")
-_STRING = pa.string()
 
 
 def pick(rows: Rows, columns: Sequence[str]) -> Part:
@@ -32,24 +30,24 @@ def with_full_names(rows: Rows) -> Rows:
 
     Clients that read numbers as doubles would round an id above 2**53.
     """
-    pairs = zip(*(rows.table[name].to_pylist() for name in ("workload", "module")), strict=True)
-    rows = with_column(rows, "module", [f"{workload}/{module}" for workload, module in pairs])
-    if "module_id" in rows.table.column_names:
-        ids = rows.table["module_id"].cast(pa.string())
-        rows = with_column(rows, "module_id", ids.to_pylist())
+    table = rows.table
+    names = pc.binary_join_element_wise(table["workload"], table["module"], "/")
+    rows = with_column(rows, "module", names)
+    if "module_id" in table.column_names:
+        rows = with_column(rows, "module_id", table["module_id"].cast(pa.string()))
     return rows
 
 
 def without_layouts(rows: Rows) -> Rows:
     """The rows with shapes that have no layout."""
-    shapes = rows.table["shape"].to_pylist()
-    return with_column(rows, "shape", [shape and without_layout(shape) for shape in shapes])
+    shapes = [shape and without_layout(shape) for shape in rows.table["shape"].to_pylist()]
+    return with_column(rows, "shape", pa.array(shapes, pa.string()))
 
 
-def with_column(rows: Rows, name: str, values: list[Any], type_: pa.DataType = _STRING) -> Rows:
+def with_column(rows: Rows, name: str, values: pa.Array | pa.ChunkedArray) -> Rows:
     """The rows with other values in the column `name`."""
     index = rows.table.column_names.index(name)
-    return replace(rows, table=rows.table.set_column(index, name, pa.array(values, type_)))
+    return replace(rows, table=rows.table.set_column(index, name, values))
 
 
 def in_memory_space(rows: Rows, memory_space: int) -> Rows:

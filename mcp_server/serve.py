@@ -53,22 +53,19 @@ def serve(db: str, macros: Sequence[str] = ()) -> None:
         macros: files with SQL functions of the user, see `queries/own_macros.py`.
     """
     try:
-        import mcp  # noqa: F401 - its own message does not say what to do.
+        import anyio
+        from mcp.server.stdio import stdio_server
     except ImportError:
         raise MissingPackageError("the MCP server needs mcp: pip install 'memhouse[mcp]'") from None
     with suppress(WarehouseBusyError):
         open_warehouse(db, read_only=True).close()
-    import anyio
 
-    anyio.run(_serve, db, macros)
+    async def run() -> None:
+        server = server_of(db, macros)
+        async with stdio_server() as (read_stream, write_stream):
+            await server.run(read_stream, write_stream, server.create_initialization_options())
 
-
-async def _serve(db: str, macros: Sequence[str]) -> None:
-    from mcp.server.stdio import stdio_server
-
-    server = server_of(db, macros)
-    async with stdio_server() as (read_stream, write_stream):
-        await server.run(read_stream, write_stream, server.create_initialization_options())
+    anyio.run(run)
 
 
 def server_of(db: str, macros: Sequence[str] = ()) -> "Server[Any]":
@@ -126,7 +123,7 @@ def _answer_or_error(
     except MemhouseError as error:
         message = str(error)
     except duckdb.Error as error:
-        return error_json(duckdb_says(error)), True
+        message = duckdb_says(error)
     except OSError as error:
         message = f"cannot read the warehouse: {error.strerror}"
     return error_json(_without_commands(message)), True

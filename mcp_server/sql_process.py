@@ -55,9 +55,7 @@ def when_free(open_warehouse: Callable[[], _T]) -> _T:
 
 def select_json(db: str, macros: Sequence[str], query: str, rows: int, seconds: int) -> str:
     """The answer to one SELECT as JSON, computed in a new process. Raises QueryError."""
-    request = json.dumps(
-        {"db": db, "macros": macros, "query": query, "rows": rows, "seconds": seconds}
-    )
+    request = json.dumps([db, macros, query, rows, seconds])
     # -P: files in the working directory do not replace modules of Python.
     command = [sys.executable, "-P", "-m", "memhouse.mcp_server.sql_process"]
     timeout = seconds + _STARTUP_SECONDS
@@ -80,7 +78,7 @@ def select_json(db: str, macros: Sequence[str], query: str, rows: int, seconds: 
 def main() -> None:
     """Answer the request on standard input, on standard output; {"error": …} if it fails."""
     try:
-        output = _select(**json.loads(sys.stdin.read()))
+        output = _select(*json.loads(sys.stdin.read()))
     except MemoryError:
         output = json.dumps({"error": _NO_MEMORY})
     except RecursionError:
@@ -119,14 +117,11 @@ def _select(db: str, macros: Sequence[str], query: str, rows: int, seconds: int)
 def confined(store: Store) -> Any:
     """The store's connection, limited from now on in memory, threads, files and settings."""
     connection: Any = getattr(store, "connection")  # noqa: B009 - a Store has more than it promises.
-    settings = [
-        f"memory_limit = '{_DUCKDB_MEMORY}'",
-        "threads = 2",
-        "max_temp_directory_size = '0KB'",
-        "enable_progress_bar = false",
-    ]
-    for setting in (*settings, "lock_configuration = true"):
-        connection.execute(f"SET {setting}")
+    connection.execute(f"SET memory_limit = '{_DUCKDB_MEMORY}'")
+    connection.execute("SET threads = 2")
+    connection.execute("SET max_temp_directory_size = '0KB'")
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET lock_configuration = true")
     connection.execute("BEGIN TRANSACTION READ ONLY")
     for limit, value in ((resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_DATA, _PROCESS_BYTES)):
         # Not every system has all limits; those of DuckDB hold everywhere.

@@ -4,10 +4,12 @@ Agents see a function's docstring as the tool's description, and the parameters 
 `parameters.py` as its arguments.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import Warehouse
 from ..advice.advice import Advice
@@ -67,8 +69,8 @@ def peaks(
     """
     rows = with_full_names(warehouse.peaks(run=run, workload=workload, fold=True))
     columns = ["module", "space", "peak_bytes", "total_bytes", "headroom_bytes", "run"]
-    part = pick(rows, [*columns, "peak_instruction"])
-    return Answer([rows.left_out], {"peaks": part}, "give run or workload")
+    parts = {"peaks": pick(rows, [*columns, "peak_instruction"])}
+    return Answer([rows.left_out], parts, "give run or workload")
 
 
 def owners(
@@ -193,11 +195,10 @@ def _together(advice: Advice) -> str:
 
 def _without_equal_ends(findings: Rows) -> Rows:
     """The findings, without the ends of a range where they equal the saving."""
-    savings = findings.table["saving_bytes"].to_pylist()
     for name in ("low_bytes", "high_bytes"):
-        pairs = zip(findings.table[name].to_pylist(), savings, strict=True)
-        ends = [None if end == saving else end for end, saving in pairs]
-        findings = with_column(findings, name, ends, pa.int64())
+        ends = findings.table[name]
+        is_saving = pc.equal(ends, findings.table["saving_bytes"])
+        findings = with_column(findings, name, pc.if_else(is_saving, None, ends))
     return findings
 
 
@@ -338,29 +339,25 @@ def views(
         parts = {"views": Part(catalogue.listed_views(macros).table)}
         return Answer([f"tables: {', '.join(tables)}"], parts, "give name")
     if name in {*catalogue.public_views(), *catalogue.public_macros(), *macros}:
-        view = catalogue.named_view(name, macros)
-        return _view_sql(view) if show == "sql" else _view_columns(view)
+        return _view(catalogue.named_view(name, macros), show)
     if name in tables:
         parts = {"columns": Part(warehouse.tables(name).table)}
         return Answer(parts=parts, narrow="DESCRIBE in `sql` has all")
     raise UsageError(f"there is no view or table {name!r}: ask `views` without a name", "name")
 
 
-def _view_columns(view: catalogue.View | catalogue.Macro) -> Answer:
-    columns = Part(catalogue.view_columns(view).table)
-    narrow = "DESCRIBE in `sql` has their types"
-    return Answer([view.answers, view.description], {"columns": columns}, narrow)
-
-
-def _view_sql(view: catalogue.View | catalogue.Macro) -> Answer:
-    """The statement of a view, a row a line, without comments."""
+def _view(view: catalogue.View | catalogue.Macro, show: str) -> Answer:
+    """The columns of a view, or its statement: a row a line, without comments."""
+    if show == "columns":
+        parts = {"columns": Part(catalogue.view_columns(view).table)}
+        return Answer([view.answers, view.description], parts, "DESCRIBE in `sql` has their types")
     lines = [line.strip() for line in view.sql.splitlines()]
     code = pa.table({"sql": [line for line in lines if line and not line.startswith("--")]})
     return Answer([view.answers], {"sql": Part(code, exact=True)}, "copy what you need")
 
 
 # The tools in the order of the commands, with the titles that clients show to users.
-TOOLS = {
+TOOLS: dict[Callable[..., Any], str] = {
     runs: "Runs",
     modules: "Modules",
     peaks: "Peaks and headroom",
