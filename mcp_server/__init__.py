@@ -1,1 +1,1 @@
-"""The MCP server, a skin of the library: an agent asks a warehouse, and changes nothing."""
+"""The MCP server: read-only tools with which an agent queries a warehouse."""

@@ -1,7 +1,8 @@
 """Serves the tools on standard input and output, by the Model Context Protocol."""
 
+import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,15 @@ from ..schema.errors import (
     WarehouseBusyError,
     duckdb_says,
 )
-from .answers import TOOLS
-from .bounded import bounded_error
-from .tool import Tool
+from .answer import answer_json, error_json
+from .arguments import check_arguments, json_schema
+from .sql_process import when_free
+from .tools import TOOLS, sql
 
 if TYPE_CHECKING:
     from mcp.server import Server
 
+_BY_NAME: dict[str, Callable[..., Any]] = {tool.__name__: tool for tool in TOOLS}
 _COMMAND = re.compile(r"`memhouse (\w+)[^`]*`")
 _OPTION = re.compile(r"--(?=[a-z])")
 _INSTRUCTIONS = """\
@@ -43,27 +46,26 @@ estimate. `more` says how many rows were left out to keep an answer small: narro
 def serve(db: str, macros: Sequence[str] = ()) -> None:
     """Answer questions on the warehouse `db` until standard input ends.
 
-    macros: files with functions of SQL, see `queries/own_macros.py`
-    Raises MissingPackageError without the package mcp, and WarehouseError if there is no
-    warehouse; another process may be writing to it.
+    Another process may be writing to it. Raises MissingPackageError without the package mcp, and
+    WarehouseError if there is no warehouse.
+
+    Args:
+        macros: files with SQL functions of the user, see `queries/own_macros.py`.
     """
     try:
-        import mcp  # noqa: F401 - its own message does not say what to do.
+        import anyio
+        from mcp.server.stdio import stdio_server
     except ImportError:
         raise MissingPackageError("the MCP server needs mcp: pip install 'memhouse[mcp]'") from None
     with suppress(WarehouseBusyError):
         open_warehouse(db, read_only=True).close()
-    import anyio
 
-    anyio.run(_serve, db, macros)
+    async def run() -> None:
+        server = server_of(db, macros)
+        async with stdio_server() as (read_stream, write_stream):
+            await server.run(read_stream, write_stream, server.create_initialization_options())
 
-
-async def _serve(db: str, macros: Sequence[str]) -> None:
-    from mcp.server.stdio import stdio_server
-
-    server = server_of(db, macros)
-    async with stdio_server() as (read_stream, write_stream):
-        await server.run(read_stream, write_stream, server.create_initialization_options())
+    anyio.run(run)
 
 
 def server_of(db: str, macros: Sequence[str] = ()) -> "Server[Any]":
@@ -73,31 +75,30 @@ def server_of(db: str, macros: Sequence[str] = ()) -> "Server[Any]":
     from mcp import types
     from mcp.server import Server
 
-    # A question may take much memory: one at a time.
-    one = anyio.CapacityLimiter(1)
+    # An answer may take much memory: one at a time.
+    limiter = anyio.CapacityLimiter(1)
     hints = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
-    listed = [
+    tools = [
         types.Tool(
-            name=tool.name,
-            title=tool.title,
-            description=tool.description,
-            input_schema=tool.schema,
+            name=name,
+            title=TOOLS[tool],
+            description=inspect.getdoc(tool),
+            input_schema=json_schema(tool),
             annotations=hints,
         )
-        for tool in TOOLS.values()
+        for name, tool in _BY_NAME.items()
     ]
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=listed)
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        given = params.arguments or {}
-        asking = partial(_answered, TOOLS, db, macros, params.name, given)
-        text, failed = await run_sync(asking, limiter=one)
+        call = partial(_answer_or_error, db, macros, params.name, params.arguments or {})
+        text, is_error = await run_sync(call, limiter=limiter)
         content = types.TextContent(type="text", text=text)
-        return types.CallToolResult(content=[content], is_error=failed)
+        return types.CallToolResult(content=[content], is_error=is_error)
 
     return Server(
         "memhouse",
@@ -109,44 +110,44 @@ def server_of(db: str, macros: Sequence[str] = ()) -> "Server[Any]":
     )
 
 
-def _answered(
-    tools: Mapping[str, Tool],
-    db: str,
-    macros: Sequence[str],
-    name: str,
-    given: Mapping[str, Any],
+def _answer_or_error(
+    db: str, macros: Sequence[str], name: str, arguments: Mapping[str, Any]
 ) -> tuple[str, bool]:
-    """The text of an answer, and whether it is an error."""
+    """The JSON text of an answer or error, and whether it is an error."""
     try:
-        return _asked(tools, db, macros, name, given), False
+        return _answer(db, macros, name, arguments), False
     except UsageError as error:
-        said = str(error)
-        named = f"{error.argument}: {said}" if error.argument not in (None, *said.split()) else said
-        return bounded_error(_for_agents(named, tools)), True
+        message = str(error)
+        if error.argument not in (None, *message.split()):
+            message = f"{error.argument}: {message}"
     except MemhouseError as error:
-        return bounded_error(_for_agents(str(error), tools)), True
+        message = str(error)
     except duckdb.Error as error:
-        return bounded_error(duckdb_says(error)), True
+        message = duckdb_says(error)
     except OSError as error:
-        return bounded_error(f"cannot read the warehouse: {error.strerror}"), True
+        message = f"cannot read the warehouse: {error.strerror}"
+    return error_json(_without_commands(message)), True
 
 
-def _for_agents(message: str, tools: Mapping[str, Tool]) -> str:
-    """The message, in which commands that are tools are called tools, and options arguments."""
+def _answer(db: str, macros: Sequence[str], name: str, arguments: Mapping[str, Any]) -> str:
+    """The JSON text of a tool's answer.
 
-    def named(found: re.Match[str]) -> str:
-        return f"the tool {found[1]}" if found[1] in tools else found[0]
+    The warehouse is open for one answer: between answers other processes may write to it.
+    """
+    if name not in _BY_NAME:
+        raise UsageError(f"there is no tool {name[:40]!r}: use {', '.join(_BY_NAME)}")
+    tool = _BY_NAME[name]
+    values = check_arguments(tool, arguments)
+    if tool is sql:
+        return sql(db, macros, **values)
+    with when_free(lambda: open_warehouse(db, read_only=True, macros=macros)) as warehouse:
+        return answer_json(tool(warehouse, **values))
 
-    return _OPTION.sub("", _COMMAND.sub(named, message))
 
+def _without_commands(message: str) -> str:
+    """The message with tools instead of the commands of their names, and without `--`."""
 
-def _asked(
-    tools: Mapping[str, Tool],
-    db: str,
-    macros: Sequence[str],
-    name: str,
-    given: Mapping[str, Any],
-) -> str:
-    if name not in tools:
-        raise UsageError(f"there is no tool {name[:40]!r}: use {', '.join(tools)}")
-    return tools[name].answer(db, given, macros)
+    def tool_or_command(match: re.Match[str]) -> str:
+        return f"the tool {match[1]}" if match[1] in _BY_NAME else match[0]
+
+    return _OPTION.sub("", _COMMAND.sub(tool_or_command, message))

@@ -75,7 +75,7 @@ CONFINED = [
 ]
 CONFINE = """
 import sys
-from memhouse.mcp_server.ask_sql import confined
+from memhouse.mcp_server.sql_process import confined
 from memhouse.schema.store import open_store
 store = open_store(sys.argv[1], read_only=True)
 connection = confined(store)
