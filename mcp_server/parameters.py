@@ -31,21 +31,21 @@ Module = Annotated[
     str,
     Field(description="A workload, module name, WORKLOAD/NAME, unique part of one, or module id."),
 ]
-ModuleRun = Annotated[str | None, Field(description="The module as of this run; else its latest.")]
+ModuleRun = Annotated[str | None, Field(description="The run of the module; default: the latest.")]
 RunOrModule = Annotated[
     str,
     Field(description="A run, or a module as RUN/WORKLOAD/NAME or a unique part of it."),
 ]
 Branch = Annotated[
     str | None,
-    Field(description="The runs of this branch; else main, master or those without a branch."),
+    Field(description="The runs of this branch; default: main, master or those without a branch."),
 ]
 Since = Annotated[str | None, Field(description="Only runs since this date or time, in UTC.")]
 MemorySpace = Annotated[
     int, Field(description="memory space number; 0 is HBM (on CPU and GPU: memory)")
 ]
 ScheduleTime = Annotated[
-    int | None, Field(description="At this time of the schedule; else at the peak.")
+    int | None, Field(description="A position in the schedule; default: the peak.")
 ]
 OwnerKind = Annotated[
     _Owner | None,
@@ -58,40 +58,38 @@ OwnerKind = Annotated[
 Callers = Annotated[
     int, Field(description="Show N callers of each line, from the Python stack.", ge=0, le=5)
 ]
-Unfold = Annotated[bool, Field(description="Show each of repeated layers by itself.")]
-Limit = Annotated[int, Field(description="most rows; the rest is summed as one row", ge=1, le=100)]
+Unfold = Annotated[bool, Field(description="Show repeated layers one by one.")]
+Limit = Annotated[
+    int, Field(description="maximum number of rows; the remainder is one row", ge=1, le=100)
+]
 Saving = Annotated[
     str | None,
-    Field(description="a wanted saving, such as 2GiB: what to compute again for it"),
+    Field(description="a size such as 2GiB: choose what to recompute to save it"),
 ]
-Metric = Annotated[_Metric, Field(description="which figure, in bytes")]
-MetricOrFlops = Annotated[
-    Literal[_Metric, "flops"], Field(description="which figure, in bytes; or flops")
-]
-CheckedMetric = Annotated[
-    _Metric | None, Field(description="which figure, in bytes; reserved unless given")
-]
+Metric = Annotated[_Metric, Field(description="metric, in bytes")]
+MetricOrFlops = Annotated[Literal[_Metric, "flops"], Field(description="metric in bytes, or flops")]
+CheckedMetric = Annotated[_Metric | None, Field(description="metric, in bytes; default: reserved")]
 Tolerance = Annotated[
     str | None,
-    Field(description="how far a figure may lie from its level, such as 0.5% or 1MiB"),
+    Field(description="deviation within a level, such as 0.5% or 1MiB"),
 ]
-SummedBy = Annotated[Literal["buffer", _Owner], Field(description="Sum the change by this.")]
+SummedBy = Annotated[Literal["buffer", _Owner], Field(description="Sum the changes by this.")]
 CheckedRun = Annotated[
-    str | None, Field(description="The run to judge; else the one that entered last.")
+    str | None, Field(description="The run to check; default: the run that was ingested last.")
 ]
-Baseline = Annotated[str | None, Field(description="hold it against this run, or branch=NAME")]
-Best = Annotated[bool, Field(description="Hold it against the lowest of all time.")]
+Baseline = Annotated[str | None, Field(description="compare with this run, or branch=NAME")]
+Best = Annotated[bool, Field(description="Compare with the lowest value of all time.")]
 MaxGrowth = Annotated[
     list[str] | None,
     Field(
-        description="how much it may grow: 2%, 64MiB; each must hold. 1% unless given",
+        description="maximum growth: 2%, 64MiB; each must hold; default: 1%",
         max_length=4,
     ),
 ]
 Query = Annotated[str, Field(description="one SELECT (or WITH, FROM, DESCRIBE) of DuckDB's SQL")]
-MaxRows = Annotated[int, Field(description="most rows of the answer", ge=1, le=200)]
-Seconds = Annotated[int, Field(description="the query is stopped after so many", ge=1, le=30)]
-ViewName = Annotated[str | None, Field(description="a view or table; else all are listed")]
+MaxRows = Annotated[int, Field(description="maximum number of rows", ge=1, le=200)]
+Seconds = Annotated[int, Field(description="time limit in seconds", ge=1, le=30)]
+ViewName = Annotated[str | None, Field(description="a view or table; default: list all")]
 ViewPart = Annotated[
     Literal["columns", "sql"],
     Field(description="of a view: its columns, or its SQL to copy from"),

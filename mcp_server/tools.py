@@ -63,8 +63,8 @@ def peaks(
 ) -> Answer:
     """How much memory each entry program needs at its peak, per memory space, and the headroom.
 
-    Helpers, programs that are small beside their workload's largest, are a line: `modules` has
-    them. headroom is what is left of the device's memory (HBM), empty where the device is not
+    Auxiliary programs, which are small next to their workload's largest, are counted in a line:
+    `modules` lists them. headroom is what is left of the device's memory (HBM), empty where the device is not
     known. Without `run` the latest of each module. Then `owners` for whose memory it is.
     """
     rows = with_full_names(warehouse.peaks(run=run, workload=workload, fold=True))
@@ -79,7 +79,7 @@ def owners(
     run: parameters.ModuleRun = None,
     by: parameters.OwnerKind = None,
     memory_space: parameters.MemorySpace = 0,
-    at: parameters.ScheduleTime = None,
+    schedule_time: parameters.ScheduleTime = None,
     callers: parameters.Callers = 0,
     unfold: parameters.Unfold = False,
     limit: parameters.Limit = 12,
@@ -95,7 +95,7 @@ def owners(
         run=run,
         by=by,
         memory_space=memory_space,
-        at=at,
+        schedule_time=schedule_time,
         callers=callers,
         unfold=unfold,
         limit=limit,
@@ -108,7 +108,7 @@ def buffers(
     module: parameters.Module,
     run: parameters.ModuleRun = None,
     memory_space: parameters.MemorySpace = 0,
-    at: parameters.ScheduleTime = None,
+    schedule_time: parameters.ScheduleTime = None,
     callers: parameters.Callers = 0,
     limit: parameters.Limit = 12,
 ) -> Answer:
@@ -118,7 +118,12 @@ def buffers(
     less than its size. padding is what the layout adds. Ask `owners` before, for sums.
     """
     rows = warehouse.buffers(
-        module, run=run, memory_space=memory_space, at=at, callers=callers, limit=limit
+        module,
+        run=run,
+        memory_space=memory_space,
+        schedule_time=schedule_time,
+        callers=callers,
+        limit=limit,
     )
     columns = ["counted_bytes", "share", "shape", "source", "op_name", "category", "role", "pass"]
     part = pick(without_layouts(rows), columns)
@@ -165,7 +170,7 @@ def advise(
     warehouse: Warehouse,
     module: parameters.Module,
     run: parameters.ModuleRun = None,
-    save: parameters.Saving = None,
+    target_saving: parameters.Saving = None,
     memory_space: parameters.MemorySpace = 0,
 ) -> Answer:
     """What to change first in a module, by how many bytes its peak would fall, and what to write.
@@ -176,7 +181,9 @@ def advise(
     Savings of several findings do not add up: `said` has those together. Takes seconds for large
     modules.
     """
-    advice = warehouse.advise(module, run=run, save=save, memory_space=memory_space)
+    advice = warehouse.advise(
+        module, run=run, target_saving=target_saving, memory_space=memory_space
+    )
     columns = ["saving_bytes", "low_bytes", "high_bytes", "reserved_low_bytes"]
     columns += ["reserved_high_bytes", "grade", "tolerance", "title", "source", "write", "why"]
     findings = pick(_without_equal_ends(advice.rows), [*columns, "alone_bytes"])
@@ -287,8 +294,8 @@ def check(
     judged, and why.
 
     Every program is held against its last figures before, and against the lowest since a growth was
-    accepted, so a creep is caught too; on a branch against the newest run of main. Those that fail
-    are first; unchanged ones are left out. Then `diff` with held_against, and `advise`.
+    accepted, so drift is caught too; on a branch against the newest run of main. Those that fail
+    are first; unchanged ones are left out. Then `diff` with baseline_run, and `advise`.
     """
     result = warehouse.check(
         run,
@@ -301,7 +308,7 @@ def check(
     matters = pa.array([verdict.matters for verdict in result.verdicts], pa.bool_())
     rows = replace(result.rows, table=result.rows.table.filter(matters), empty="nothing changed")
     columns = ["module", "verdict", "status", "before_bytes", "now_bytes", "change_bytes"]
-    part = pick(rows, [*columns, "held_against", "cause", "why", "accepted"])
+    part = pick(rows, [*columns, "baseline_run", "cause", "why", "accepted"])
     return Answer([rows.caption, *result.notes, result.helpers], {"verdicts": part}, "give run")
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import memhouse
 from memhouse.ingest.dry_run import examine
-from memhouse.ingest.nothing_found import nothing_found
 from memhouse.ingest.formats import by_name, other_by_name
+from memhouse.ingest.nothing_found import nothing_found
 
 from ..support.binaries import MIXED, without_assignment
 from ..support.command import run_memhouse
