@@ -518,8 +518,8 @@ class Warehouse:
 
         Columns: saving_bytes (null of a fact), low_bytes, high_bytes, reserved_low_bytes and
         reserved_high_bytes (the reduction of what XLA reserves), ranked_by (the metric that
-        ranks the finding), grade, tolerance, finding (its kind), title, source, write, why, value_ids,
-        alone_bytes.
+        ranks the finding), grade, tolerance, finding (its kind), title, source, write, why,
+        value_ids, alone_bytes.
 
         Raises:
             UsageError: also if the dump has no live ranges, which a replay needs.

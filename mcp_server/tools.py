@@ -64,8 +64,8 @@ def peaks(
     """How much memory each entry program needs at its peak, per memory space, and the headroom.
 
     Auxiliary programs, which are small next to their workload's largest, are counted in a line:
-    `modules` lists them. headroom is what is left of the device's memory (HBM), empty where the device is not
-    known. Without `run` the latest of each module. Then `owners` for whose memory it is.
+    `modules` lists them. headroom is the rest of the device's memory (HBM), empty where the device
+    is not known. Without `run` the latest of each module. Then `owners` for who owns the memory.
     """
     rows = with_full_names(warehouse.peaks(run=run, workload=workload, fold=True))
     columns = ["module", "space", "peak_bytes", "total_bytes", "headroom_bytes", "run"]
