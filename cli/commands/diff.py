@@ -47,8 +47,7 @@ def diff(
     """Show what grew or shrank from A to B, buffer by buffer, and the causes.
 
     The changes add up to the change of the peak; those below 0.1 % in total are one row. Of two
-    runs, auxiliary programs are counted in a line. csv and json have all of them, of all memory
-    spaces.
+    runs, auxiliary programs are only counted. csv and json have all programs and memory spaces.
     """
     with open_warehouse(db, wait) as warehouse:
         difference = warehouse.diff(a, b, workload=workload, by=by)
