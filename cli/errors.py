@@ -21,8 +21,8 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 FAILED = 1
 _INTERRUPTED = 130
-# Exit statuses for `git bisect run`, to which most failures mean a bad commit: 125 skips the commit,
-# 128 and above abort the bisection.
+# Exit statuses for `git bisect run`, which takes most others for a bad commit: 125 skips the
+# commit, 128 and above abort the bisection.
 CANNOT_BE_JUDGED = 125
 ABORTS = 128
 # DuckDB's message after Ctrl-C, during a query or while it fetches rows from Arrow.
@@ -68,6 +68,10 @@ def report_expected_error(error: Exception) -> int | None:
         return None
     print_error(message)
     return FAILED
+
+
+# `cli/__init__.py` imports it by this name.
+told = report_expected_error
 
 
 def _message(error: Exception) -> str | None:

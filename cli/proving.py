@@ -15,7 +15,8 @@ from ..compile.prove import Memory, compiled_memory
 from ..compile.record import ending_well
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
-from .render.text import Format, print_note, print_rows, print_text
+from .parameters import Format
+from .render.text import print_note, print_rows, print_text
 
 _SCHEMA = pa.schema(
     [

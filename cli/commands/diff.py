@@ -51,4 +51,4 @@ def diff(
     """
     with open_warehouse(db, wait) as warehouse:
         difference = warehouse.diff(a, b, workload=workload, by=by)
-    print_diff(difference, memory_space, limit, output, wide=wide, is_whole=all_)
+    print_diff(difference, memory_space, limit, output, wide=wide, show_all=all_)

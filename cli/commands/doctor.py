@@ -41,7 +41,7 @@ def doctor(
         Path | None,
         typer.Argument(
             metavar="PATH",
-            help="A dump folder, an archive or a file [default: the environment and the warehouse].",
+            help="A dump folder, an archive or a file [default: environment and warehouse].",
             show_default=False,
         ),
     ] = None,

@@ -50,9 +50,7 @@ def fit(
         str | None,
         typer.Option(metavar="SIZE", help="Memory for a program [default: that of the TPU]."),
     ] = None,
-    align: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Search only multiples of N.")
-    ] = 1,
+    align: Annotated[int, typer.Option(metavar="N", min=1, help="Search only multiples of N.")] = 1,
     grid: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=A,B", help="Try each of these values of a keyword."),
@@ -77,7 +75,8 @@ def fit(
         ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Compile N programs concurrently.")
+        int,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Compile N programs concurrently."),
     ] = 1,
     report: Annotated[
         Path | None,

@@ -24,7 +24,9 @@ def label(
     ] = None,
     rename: Annotated[
         str | None,
-        typer.Option(metavar="KEY=OLD:NEW", help="Change the value of a label in all runs that have it."),
+        typer.Option(
+            metavar="KEY=OLD:NEW", help="Change the value of a label in all runs that have it."
+        ),
     ] = None,
     db: Db = DEFAULT_DB,
     output: AsFormat = "table",

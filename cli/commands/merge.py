@@ -18,9 +18,7 @@ EXAMPLE = "memhouse merge nights.duckdb host0.duckdb host1.duckdb"
 def merge(
     main: Annotated[
         str,
-        typer.Argument(
-            metavar="MAIN", help="The warehouse to add to.", show_default=False
-        ),
+        typer.Argument(metavar="MAIN", help="The warehouse to add to.", show_default=False),
     ],
     parts: Annotated[
         list[Path],

@@ -26,7 +26,8 @@ def sql(
         bool, typer.Option("--write", help="Let it change the warehouse, in one transaction.")
     ] = False,
     files: Annotated[
-        bool, typer.Option("--files", help="Let it open files, and use all other features of DuckDB.")
+        bool,
+        typer.Option("--files", help="Let it open files, and use all other features of DuckDB."),
     ] = False,
     check: Annotated[
         bool,

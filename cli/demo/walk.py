@@ -70,7 +70,9 @@ def walk(db: Path) -> None:
         print_text("")
         print_prose(f"→ {explanation}")
     print_text("\nNext, on these dumps:")
-    print_commands([(shlex.join([*command.split(), *on_db]), purpose) for command, purpose in _NEXT])
+    print_commands(
+        [(shlex.join([*command.split(), *on_db]), purpose) for command, purpose in _NEXT]
+    )
     print_text("\nAnd on your own:")
     print_commands(_USER_COMMANDS)
 
@@ -85,9 +87,7 @@ def demo_warehouse(folder: Path) -> Path:
     with _nights() as nights, open_warehouse(db) as warehouse:
         demo_runs = {night.name for night in nights}
         if not demo_runs.issuperset(warehouse.runs().table["run"].to_pylist()):
-            raise UsageError(
-                f"{db} has other runs than the demo's: name another folder", "folder"
-            )
+            raise UsageError(f"{db} has other runs than the demo's: name another folder", "folder")
         for night in nights:
             warehouse.ingest(night)
     return db
