@@ -19,8 +19,7 @@ def advise(
     db: Db = DEFAULT_DB,
     run: RunOfModule = None,
     target_saving: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Choose what to recompute to save SIZE."),
+        str | None, typer.Option(metavar="SIZE", help="Choose what to recompute to save SIZE.")
     ] = None,
     memory_space: Space = 0,
     recompile: Annotated[

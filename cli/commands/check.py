@@ -47,8 +47,7 @@ def check(
         ),
     ] = None,
     limits: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="TOML file with rules: see docs/check.md."),
+        str | None, typer.Option(metavar="FILE", help="TOML file with rules: see docs/check.md.")
     ] = None,
     metric: Annotated[
         str | None,
@@ -62,8 +61,7 @@ def check(
         typer.Option("--require-baseline", help="Fail each program that has no earlier values."),
     ] = False,
     accept: Annotated[
-        str | None,
-        typer.Option(metavar="REASON", help="Accept this run's growth permanently."),
+        str | None, typer.Option(metavar="REASON", help="Accept this run's growth permanently.")
     ] = None,
     advise: Annotated[
         bool,

@@ -27,8 +27,7 @@ def diff(
     db: Db = DEFAULT_DB,
     workload: Workload = None,
     by: Annotated[
-        Literal["buffer", Owner],
-        typer.Option(help="Sum the changes by this."),
+        Literal["buffer", Owner], typer.Option(help="Sum the changes by this.")
     ] = "buffer",
     memory_space: Space = 0,
     limit: Annotated[

@@ -68,7 +68,7 @@ def export(
     metric: Annotated[
         str | None,
         typer.Option(
-            help="Only these metrics, comma-separated: peak, total and so on [default: all].",
+            help="Only these metrics, comma-separated: peak, total and so on [default: all]."
         ),
     ] = None,
     branch: Annotated[

@@ -79,8 +79,7 @@ def fit(
         typer.Option("--jobs", "-j", metavar="N", min=1, help="Compile N programs concurrently."),
     ] = 1,
     report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the answer as an HTML page."),
+        Path | None, typer.Option(metavar="FILE", help="Also write the answer as an HTML page.")
     ] = None,
     db: Db = DEFAULT_DB,
     output: AsFormat = "table",

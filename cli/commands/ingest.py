@@ -77,8 +77,7 @@ def ingest(
     ],
     db: Db = DEFAULT_DB,
     run: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Name of the run [default: from the path]."),
+        str | None, typer.Option(metavar="NAME", help="Name of the run [default: from the path].")
     ] = None,
     replace: Replace = False,
     at: At = None,
@@ -112,8 +111,7 @@ def ingest(
     orders: Annotated[
         bool,
         typer.Option(
-            "--orders",
-            help="Also try other instruction orders: 0.06 s per thousand instructions.",
+            "--orders", help="Also try other instruction orders: 0.06 s per thousand instructions."
         ),
     ] = False,
     wait: Wait = DEFAULT_WAIT,

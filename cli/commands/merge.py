@@ -17,12 +17,10 @@ EXAMPLE = "memhouse merge nights.duckdb host0.duckdb host1.duckdb"
 
 def merge(
     main: Annotated[
-        str,
-        typer.Argument(metavar="MAIN", help="The warehouse to add to.", show_default=False),
+        str, typer.Argument(metavar="MAIN", help="The warehouse to add to.", show_default=False)
     ],
     parts: Annotated[
-        list[Path],
-        typer.Argument(metavar="PART…", help="The files to read.", show_default=False),
+        list[Path], typer.Argument(metavar="PART…", help="The files to read.", show_default=False)
     ],
     wait: Wait = DEFAULT_WAIT,
 ) -> None:

@@ -25,8 +25,7 @@ def publish(
         ),
     ],
     again: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RUN", help="Publish again a run that has changed."),
+        list[str] | None, typer.Option(metavar="RUN", help="Publish again a run that has changed.")
     ] = None,
     compact: Annotated[
         bool, typer.Option("--compact", help="Then merge small files into large ones.")

@@ -51,19 +51,16 @@ def record(
     ],
     db: Db = DEFAULT_DB,
     run: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Name of the run [default: SCRIPT-TIME]."),
+        str | None, typer.Option(metavar="NAME", help="Name of the run [default: SCRIPT-TIME].")
     ] = None,
     replace: Replace = False,
     at: At = None,
     label: Labels = None,
     keep: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Keep the dumps in DIR, a new folder."),
+        Path | None, typer.Option(metavar="DIR", help="Keep the dumps in DIR, a new folder.")
     ] = None,
     only: Annotated[
-        str | None,
-        typer.Option(metavar="REGEX", help="Only modules whose names match."),
+        str | None, typer.Option(metavar="REGEX", help="Only modules whose names match.")
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="Also dump HLO text, for --keep.")] = False,
     passes: Annotated[

@@ -17,8 +17,7 @@ EXAMPLE = 'memhouse sql "SELECT workload, peak_bytes FROM peaks" --format csv'
 
 def sql(
     query: Annotated[
-        str,
-        typer.Argument(help="The query; - reads it from standard input.", show_default=False),
+        str, typer.Argument(help="The query; - reads it from standard input.", show_default=False)
     ],
     db: Db = DEFAULT_DB,
     output: AsFormat = "table",
@@ -30,8 +29,7 @@ def sql(
         typer.Option("--files", help="Let it open files, and use all other features of DuckDB."),
     ] = False,
     check: Annotated[
-        bool,
-        typer.Option("--check", help="List warnings and do not run it; exit status 1 if any."),
+        bool, typer.Option("--check", help="List warnings and do not run it; exit status 1 if any.")
     ] = False,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:

@@ -111,11 +111,7 @@ def print_captioned(rows: Rows, output: Format, *, wide: bool | None = None) -> 
 
 
 def print_rows(
-    rows: Rows | pa.Table,
-    output: Format,
-    *,
-    wide: bool | None = None,
-    has_format: bool = True,
+    rows: Rows | pa.Table, output: Format, *, wide: bool | None = None, has_format: bool = True
 ) -> None:
     """Print rows in a format; notes on them, and that there are none, go to stderr.
 
