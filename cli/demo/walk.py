@@ -54,7 +54,7 @@ _USER_COMMANDS = (
     ("memhouse --help", "list all commands"),
 )
 # Dumps of two programs for a TPU, a folder per nightly run.
-_NIGHTS = "nights.tar.zst"
+_ARCHIVE = "nights.tar.zst"
 _WINDOW_BYTES = 2**25
 _NAME = "memhouse-demo.duckdb"
 
@@ -84,21 +84,21 @@ def demo_warehouse(folder: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     db = folder / _NAME
-    with _nights() as nights, open_warehouse(db) as warehouse:
-        demo_runs = {night.name for night in nights}
+    with _run_folders() as run_folders, open_warehouse(db) as warehouse:
+        demo_runs = {run_folder.name for run_folder in run_folders}
         if not demo_runs.issuperset(warehouse.runs().table["run"].to_pylist()):
             raise UsageError(f"{db} has other runs than the demo's: name another folder", "folder")
-        for night in nights:
-            warehouse.ingest(night)
+        for run_folder in run_folders:
+            warehouse.ingest(run_folder)
     return db
 
 
 @contextmanager
-def _nights() -> Iterator[list[Path]]:
+def _run_folders() -> Iterator[list[Path]]:
     """Extract the dumps to a temporary folder; yields the runs' folders, the oldest first."""
     with TemporaryDirectory(prefix="memhouse-demo-") as folder:
         with (
-            files(__package__).joinpath(_NIGHTS).open("rb") as packed,
+            files(__package__).joinpath(_ARCHIVE).open("rb") as packed,
             zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(packed) as tar,
             tarfile.open(fileobj=tar, mode="r|") as archive,
         ):
