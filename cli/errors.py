@@ -1,4 +1,4 @@
-"""What of a failure is expected: what the user is told of it, and the exit status."""
+"""Messages and exit statuses of expected failures."""
 
 import functools
 import inspect
@@ -21,12 +21,16 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 FAILED = 1
 _INTERRUPTED = 130
-# What DuckDB makes of Ctrl-C while it works, and while it asks Arrow for rows.
+# Exit statuses for `git bisect run`, which takes most others for a bad commit: 125 skips the
+# commit, 128 and above abort the bisection.
+CANNOT_BE_JUDGED = 125
+ABORTS = 128
+# DuckDB's message after Ctrl-C, during a query or while it fetches rows from Arrow.
 _INTERRUPT = re.compile(r"Query interrupted|: KeyboardInterrupt:")
 
 
 def usage_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The command, whose wrong arguments are told as wrong usage."""
+    """Wrap a command: turn its errors into usage errors of Typer, or a message and a status."""
 
     @functools.wraps(command)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -36,7 +40,7 @@ def usage_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
             hint = _option(command, error.argument)
             raise typer.BadParameter(str(error), param_hint=hint) from None
         except Exception as error:
-            status = told(error)
+            status = report_expected_error(error)
             if status is None:
                 raise
             raise typer.Exit(status) from None
@@ -45,7 +49,7 @@ def usage_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _option(command: Callable[..., object], argument: str | None) -> str | None:
-    """The option of a command that gives this argument of the library, if there is one."""
+    """The option for an argument of the library, None if the command has none."""
     parameter = inspect.signature(command).parameters.get(argument or "")
     info = parameter.annotation.__metadata__[0] if parameter is not None else None
     if not isinstance(info, OptionInfo):
@@ -53,8 +57,8 @@ def _option(command: Callable[..., object], argument: str | None) -> str | None:
     return spellings(info, str(argument))[0]
 
 
-def told(error: Exception) -> int | None:
-    """Tell the user of a failure that is not our bug; the exit status, None if it is."""
+def report_expected_error(error: Exception) -> int | None:
+    """Print an expected failure to stderr; return its exit status, or None for a bug."""
     if isinstance(error, BrokenPipeError):
         return None
     if _INTERRUPT.search(str(error)):
@@ -64,6 +68,10 @@ def told(error: Exception) -> int | None:
         return None
     print_error(message)
     return FAILED
+
+
+# `cli/__init__.py` imports it by this name.
+told = report_expected_error
 
 
 def _message(error: Exception) -> str | None:
@@ -76,23 +84,15 @@ def _message(error: Exception) -> str | None:
             return with_remedy(f"{error.filename or 'cannot write the output'}: {reason}")
         case BrokenProcessPool():
             return (
-                "a process that read dumps was killed, for lack of memory perhaps: "
-                "give the same command again, with fewer --jobs"
+                "a process that reads dumps was killed, possibly for lack of memory: "
+                "try again with fewer --jobs"
             )
     return None
 
 
-# Exit statuses for `git bisect run`, which takes most failures for a bad commit.
-
-# git skips the commit.
-CANNOT_BE_JUDGED = 125
-# git aborts the bisection, as for every status from 128 on.
-ABORTS = 128
-
-
 @contextmanager
 def bisecting(module: str | None) -> Iterator[None]:
-    """Whatever ends the judging of `module` is not taken for a bad commit; None: no bisection."""
+    """Map failures to statuses for `git bisect run`, unless `module`, which it checks, is None."""
     if module is None:
         yield
         return
@@ -101,14 +101,14 @@ def bisecting(module: str | None) -> Iterator[None]:
     except typer.Exit:
         raise typer.Exit(ABORTS) from None
     except UsageError as error:
-        # A commit that made no dump has no run.
+        # A commit whose build wrote no dump has no run.
         if error.argument == "run":
-            print_note(f"{module} cannot be judged: {error}")
+            print_note(f"{module} cannot be checked: {error}")
             raise typer.Exit(CANNOT_BE_JUDGED) from None
         print_error(str(error))
         raise typer.Exit(ABORTS) from None
     except Exception as error:
-        status = told(error)
+        status = report_expected_error(error)
         if status is None:
             traceback.print_exc()
         raise typer.Exit(max(status or 0, ABORTS)) from None

@@ -17,60 +17,48 @@ from .settings import find_settings
 
 @contextmanager
 def open_warehouse(db: str, wait: float = 0, *, write: bool = False) -> Iterator[Warehouse]:
-    """The warehouse, to read unless `write`; waits `wait` seconds while another process uses it."""
-    with (writing if write else reading)(db, wait=wait) as store:
+    """Open a warehouse, read-only unless `write`; wait up to `wait` seconds for other processes."""
+    store = _open(db, wait, read_only=not write)
+    try:
         yield Warehouse(store, macros=find_settings().macros)
-
-
-@contextmanager
-def reading(db: str, *, wait: float = 0) -> Iterator[Store]:
-    """The warehouse, to read only; waits `wait` seconds while another process uses it."""
-    store = _opened(db, wait, read_only=True)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-@contextmanager
-def writing(db: str, *, wait: float = 0) -> Iterator[Store]:
-    """The warehouse, to write; waits `wait` seconds while another process uses it."""
-    store = _opened(db, wait)
-    try:
-        yield store
         store.tidy()
     finally:
         store.close()
 
 
 @contextmanager
+def reading(db: str, *, wait: float = 0) -> Iterator[Store]:
+    """Open the store of a warehouse read-only; wait up to `wait` seconds for other processes."""
+    with open_warehouse(db, wait) as warehouse:
+        yield warehouse.store
+
+
+@contextmanager
 def ingesting(db: str, *, wait: float = 0, deletes: bool = False) -> Iterator[Store]:
-    """The warehouse to ingest into: opened, or made, when it is first needed.
+    """Open a warehouse on first use, and create it if it is missing.
 
-    At the end it is tidied if that is quick; where rows were deleted, it may take longer.
+    At the end it is compacted if that is quick; with `deletes`, also if it takes longer.
     """
-
-    most_bytes = DELETED_BYTES if deletes else QUICK_BYTES
+    max_bytes = DELETED_BYTES if deletes else QUICK_BYTES
     opened: list[Store] = []
 
     def connect() -> duckdb.DuckDBPyConnection:
-        store = _opened(db, wait, create=True)
-        assert isinstance(store, Store)
+        store = _open(db, wait, create=True)
         opened.append(store)
-        return opened[0].connection
+        return store.connection
 
     is_new = "://" not in db and not Path(db).exists()
     try:
         yield Store(db, connect, is_new=is_new)
         for store in opened:
-            store.tidy(most_bytes)
+            store.tidy(max_bytes)
     finally:
         for store in opened:
             store.close()
 
 
-def _opened(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> Store:
-    """The warehouse with its views; the user is told whom it is waited for."""
+def _open(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> Store:
+    """Open a warehouse with its views; while it is in use, wait and print the other process."""
     return until_free(
         lambda: open_with_views(db, create=create, read_only=read_only),
         wait,

@@ -1,4 +1,4 @@
-"""`memhouse advise`: what to change in a program."""
+"""`memhouse advise`: changes to a program that reduce its peak."""
 
 from typing import Annotated
 
@@ -19,8 +19,7 @@ def advise(
     db: Db = DEFAULT_DB,
     run: RunOfModule = None,
     target_saving: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Choose what to recompute so that this is saved."),
+        str | None, typer.Option(metavar="SIZE", help="Choose what to recompute to save SIZE.")
     ] = None,
     memory_space: Space = 0,
     recompile: Annotated[
@@ -28,7 +27,7 @@ def advise(
         typer.Option(
             metavar="FILE.py:BUILD",
             help="The function that builds this program, as for `memhouse fit`: compile it with"
-            " each change that an option makes, and compare what it saves with the advice.",
+            " each change that needs only options, and compare the saving with the advice.",
         ),
     ] = None,
     topology: Annotated[
@@ -38,8 +37,8 @@ def advise(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
-            help="A keyword of BUILD: the first value is that of the program, every other value is"
-            " compiled too: remat=none,full.",
+            help="Values of a keyword of BUILD, that of the program first; the others are compiled"
+            " too: remat=none,full.",
         ),
     ] = None,
     output: AsFormat = "table",

@@ -20,7 +20,7 @@ from ..parameters import (
 from ..render.text import FOR_SCRIPTS, print_captioned
 
 EXAMPLE = "memhouse buffers llama-v5e -n 4"
-# Only a wide table, csv and json have these columns.
+# Columns of csv, json and wide tables only.
 _DETAILS = ["start_time", "end_time", "last_use_time", "layout"]
 
 

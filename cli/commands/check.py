@@ -1,4 +1,4 @@
-"""`memhouse check`: the gate."""
+"""`memhouse check`: gate a run's memory."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -11,8 +11,9 @@ from ...queries.check import Changes, Check
 from ..errors import CANNOT_BE_JUDGED, bisecting
 from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, Format, Space, Wait, completer
+from ..render.github import print_annotations
 from ..render.text import FOR_SCRIPTS, is_terminal, print_note
-from ..render.verdicts import print_annotations, print_check
+from ..render.verdicts import print_check
 
 EXAMPLE = "memhouse check --max-growth 2%"
 # The exit status of a run that neither passes nor fails.
@@ -23,7 +24,7 @@ def check(
     run: Annotated[
         str | None,
         typer.Option(
-            help="Run to check [default: the run that was ingested last].",
+            help="Run to check [default: the latest ingested run].",
             autocompletion=completer("runs"),
         ),
     ] = None,
@@ -42,12 +43,11 @@ def check(
     max_growth: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="2%|64MiB", help="Maximum growth; each of several must hold [default: 1%]."
+            metavar="2%|64MiB", help="Maximum growth; all of several apply [default: 1%]."
         ),
     ] = None,
     limits: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Rules, a TOML file: see docs/check.md."),
+        str | None, typer.Option(metavar="FILE", help="TOML file with rules: see docs/check.md.")
     ] = None,
     metric: Annotated[
         str | None,
@@ -61,8 +61,7 @@ def check(
         typer.Option("--require-baseline", help="Fail each program that has no earlier values."),
     ] = False,
     accept: Annotated[
-        str | None,
-        typer.Option(metavar="REASON", help="Accept this run's growth permanently."),
+        str | None, typer.Option(metavar="REASON", help="Accept this run's growth permanently.")
     ] = None,
     advise: Annotated[
         bool,
@@ -95,12 +94,12 @@ def check(
 ) -> None:
     """Check whether a run's memory is within its limits.
 
-    Exit status 1 if not, 3 if it cannot be checked. Checked is what each program reserves, or its
-    peak where that is not known, as of an estimate. A program is compared with its last values
-    before the run, and with the lowest since the last accepted growth; on a branch, with the newest
-    run of main. Auxiliary programs, which are small next to their workload's largest, are not
-    checked. Prints a summary in Markdown for a comment on a pull request, with the rules and where
-    each is set.
+    Exit status 1 if not, 3 if it cannot be checked. The metric is the memory that each program
+    reserves, or its peak if that is unknown, as in estimates. A program is compared with its last
+    values before the run, and with the lowest since the last accepted growth; on a branch, with the
+    newest run of main. Auxiliary programs, which are small next to their workload's largest, are
+    not checked. The output is Markdown for a comment on a pull request, with the rules and the
+    place where each is set.
     """
     output = output or ("table" if is_terminal() else "markdown")
     is_for_scripts = output in FOR_SCRIPTS
@@ -136,9 +135,9 @@ def check(
         if output == "github":
             print_annotations(verdict, lines, changes)
         else:
-            print_check(verdict, output, changes, is_whole=all_)
+            print_check(verdict, output, changes, show_all=all_)
     if bisect is not None and not verdict.is_judged:
-        print_note(f"{bisect} of run {verdict.run_id} cannot be judged")
+        print_note(f"{bisect} of run {verdict.run_id} cannot be checked")
         raise typer.Exit(CANNOT_BE_JUDGED)
     if verdict.outcome == "not judged" and is_for_scripts:
         for line in (verdict.rows.caption, *verdict.notes):
@@ -148,9 +147,9 @@ def check(
 
 
 def _accept(verdict: Check, reason: str, db: str, wait: float) -> Check:
-    """Accept the growth of the programs that fail, as far as it can be accepted."""
+    """Accept the growth of failing programs, and print how many can be accepted."""
     if not verdict.breaches:
-        print_note("nothing fails: nothing is accepted")
+        print_note("no program fails: nothing to accept")
         return verdict
     failing = len(verdict.breaches)
     if any(breach.acceptable() for breach in verdict.breaches):

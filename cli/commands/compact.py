@@ -1,10 +1,10 @@
-"""`memhouse compact`: the warehouse's file as small as it can be."""
+"""`memhouse compact`: return the space of deleted rows to the disk."""
 
 from time import perf_counter
 
 from ...schema.compaction import Compacted
 from ...schema.readable import human_bytes
-from ..opening import writing
+from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 from ..render.text import print_note
 
@@ -14,19 +14,20 @@ EXAMPLE = "memhouse compact"
 def compact(db: Db = DEFAULT_DB, wait: Wait = DEFAULT_WAIT) -> None:
     """Return the space of deleted rows to the disk; all rows stay.
 
-    The warehouse is copied to a file beside it, which then takes its place: the disk needs
-    room for both. `ingest` and `prune` do this themselves where much is free and it is quick.
+    The warehouse is copied to a new file in the same folder, which then replaces it: the disk
+    needs space for both. `ingest` and `prune` compact it too, if much space is free and the copy
+    is quick.
     """
-    with writing(db, wait=wait) as store:
+    with open_warehouse(db, wait, write=True) as warehouse:
         start = perf_counter()
-        compacted = store.compact()
+        sizes = warehouse.compact()
         seconds = perf_counter() - start
-    print_note(f"{what_was_gained(db, compacted)}, in {seconds:.1f} s")
+    print_note(f"{size_change(db, sizes)}, in {seconds:.1f} s")
 
 
-def what_was_gained(name: str, compacted: Compacted) -> str:
-    """The sizes before and after; that there is nothing to gain, if so."""
-    now = human_bytes(compacted.after_bytes)
-    if compacted.after_bytes == compacted.before_bytes:
-        return f"{name}: {now}, there is nothing to gain"
-    return f"{name}: {human_bytes(compacted.before_bytes)} before, {now} now"
+def size_change(db: str, sizes: Compacted) -> str:
+    """The size of a warehouse before and after it was compacted, as text."""
+    now = human_bytes(sizes.after_bytes)
+    if sizes.after_bytes == sizes.before_bytes:
+        return f"{db}: {now}, no space to return"
+    return f"{db}: {human_bytes(sizes.before_bytes)} before, {now} now"

@@ -13,17 +13,18 @@ EXAMPLE = "memhouse demo"
 
 def demo(
     folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Where to make the demo's warehouse.")
+        Path, typer.Argument(metavar="[DIR]", help="Folder of the demo's warehouse.")
     ] = Path(),
 ) -> None:
     """Show five commands at work on real dumps, in a warehouse of their own.
 
-    The dumps come with memhouse: four nights of two programs for a TPU. They go into
-    memhouse-demo.duckdb in DIR, which you can ask on, and delete. No other warehouse is touched.
+    The dumps come with memhouse: four nightly runs of two programs for a TPU. They are ingested
+    into memhouse-demo.duckdb in DIR, which you can query further, and delete. No other warehouse is
+    changed.
     """
     db = demo_warehouse(folder)
     print_prose(
-        f"{db} holds four nights of two programs for TPU v5e: the training step of a small Llama "
-        "and a decoder. Five commands show what happened in them."
+        f"{db} has four nightly runs of two programs for TPU v5e: the training step of a small "
+        "Llama and a decoder. Five commands show how their memory changed."
     )
     walk(db)

@@ -27,8 +27,7 @@ def diff(
     db: Db = DEFAULT_DB,
     workload: Workload = None,
     by: Annotated[
-        Literal["buffer", Owner],
-        typer.Option(help="Sum the changes by this."),
+        Literal["buffer", Owner], typer.Option(help="Sum the changes by this.")
     ] = "buffer",
     memory_space: Space = 0,
     limit: Annotated[
@@ -47,9 +46,8 @@ def diff(
     """Show what grew or shrank from A to B, buffer by buffer, and the causes.
 
     The changes add up to the change of the peak; those below 0.1 % in total are one row. Of two
-    runs, auxiliary programs are counted in a line. csv and json have all of them, of all memory
-    spaces.
+    runs, auxiliary programs are only counted. csv and json have all programs and memory spaces.
     """
     with open_warehouse(db, wait) as warehouse:
         difference = warehouse.diff(a, b, workload=workload, by=by)
-    print_diff(difference, memory_space, limit, output, wide=wide, is_whole=all_)
+    print_diff(difference, memory_space, limit, output, wide=wide, show_all=all_)

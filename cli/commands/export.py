@@ -1,4 +1,4 @@
-"""`memhouse export`: a view, a table or a query to a file, or a module as a trace."""
+"""`memhouse export`: write rows to a file, or a module as a trace."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -6,22 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
-from ...queries.export import export as write
-from ...queries.export import export_sql
-from ...queries.own_macros import use_macros
 from ...queries.result import counted
-from ...report.export_trace import ENDINGS, export_trace
+from ...report.export_trace import ENDINGS
 from ...schema.errors import QueryError, UsageError
-from ..opening import reading
+from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, RunOfModule, Since, Wait, Workload, completer
 from ..render.text import print_error, print_note
-from ..settings import find_settings
 
 EXAMPLE = "memhouse export trends memory --append --wide --metric peak"
 
 
 class TraceFormat(StrEnum):
-    """Formats that a file's ending need not tell."""
+    """Formats for files with any suffix."""
 
     perfetto = "perfetto"
 
@@ -31,7 +27,7 @@ def export(
         str | None,
         typer.Argument(
             metavar="VIEW|MODULE",
-            help="A view or table; of a trace, the module.",
+            help="A view or table; for a trace, a module.",
             show_default=False,
             autocompletion=completer("exported"),
         ),
@@ -39,8 +35,8 @@ def export(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="Its ending tells the format: .csv, .json, .parquet, .arrow; .pftrace or"
-            " .perfetto-trace. With --append a folder.",
+            help="The suffix selects the format: .csv, .json, .parquet, .arrow; .pftrace or"
+            " .perfetto-trace. With --append, a folder.",
             show_default=False,
         ),
     ] = None,
@@ -54,11 +50,11 @@ def export(
     ] = None,
     trace_format: Annotated[
         TraceFormat | None,
-        typer.Option("--format", "-f", help="Write a module as a trace, whatever the ending."),
+        typer.Option("--format", "-f", help="Write a module as a trace, for any suffix."),
     ] = None,
     run: RunOfModule = None,
     where: Annotated[
-        str | None, typer.Option(metavar="SQL", help="Only rows for which this holds.")
+        str | None, typer.Option(metavar="SQL", help="Only rows that match this condition.")
     ] = None,
     since: Since = None,
     workload: Workload = None,
@@ -72,30 +68,30 @@ def export(
     metric: Annotated[
         str | None,
         typer.Option(
-            help="Only these metrics: peak, total and so on, with commas [default: all].",
+            help="Only these metrics, comma-separated: peak, total and so on [default: all]."
         ),
     ] = None,
     branch: Annotated[
         str | None,
-        typer.Option(help="Only runs of this branch, else of the default branch; * for all."),
+        typer.Option(help="Only runs of this branch, * for all [default: the default branch]."),
     ] = None,
     space: Annotated[
-        int | None, typer.Option(help="Only this memory space, by number; 0 is HBM.")
+        int | None, typer.Option(help="Only the memory space of this number; 0 is HBM.")
     ] = None,
     append: Annotated[
         bool,
         typer.Option(
             "--append",
-            help="Add trends to a folder of CSV files, peak.csv and so on: only rows that they"
-            " lack, those of a late run last.",
+            help="Add trends to a folder of CSV files, peak.csv and so on: only missing rows, at"
+            " the end.",
         ),
     ] = False,
     wide: Annotated[
         bool,
         typer.Option(
             "--wide",
-            help="With --append write peak_wide.csv too, for spreadsheets: a row a run and a"
-            " column a program, which keeps its place; programs.csv lists the programs.",
+            help="With --append, write peak_wide.csv too, for spreadsheets: a row per run and a"
+            " fixed column per program; programs.csv lists the programs.",
         ),
     ] = False,
     wait: Wait = DEFAULT_WAIT,
@@ -105,41 +101,40 @@ def export(
     With --append, add the newest runs to a folder of trends, for a nightly job.
     With --format perfetto, write a module as a trace that https://ui.perfetto.dev shows.
     """
-    rows_of: dict[str, Any] = {
+    filters: dict[str, Any] = {
         **{"where": where, "since": since, "workload": workload, "module": module},
         **{"metric": metric, "branch": branch},
     }
     file = output or file
     if (view is None) == (query is None):
-        raise UsageError("name a view or a module, or give --sql QUERY -o FILE")
+        raise UsageError("name a view or a module, or pass --sql QUERY -o FILE")
     if file is None:
-        raise UsageError("the file is missing: name it last, or with -o FILE")
+        raise UsageError("no file: name it last, or pass -o FILE")
     is_trace = trace_format is not None or file.suffix in ENDINGS
     if is_trace or query is not None:
-        others = {"space": space, "append": append or None, "wide": wide or None}
-        for name, value in (rows_of | others).items():
+        layout = {"space": space, "append": append or None, "wide": wide or None}
+        for name, value in (filters | layout).items():
             if value is not None:
-                raise UsageError("only rows of a view are chosen", name)
+                raise UsageError("applies only to a view or table", name)
     if run is not None and not is_trace:
-        raise UsageError("a run is chosen of a module: use --where of a view", "run")
-    with reading(db, wait=wait) as store:
-        if query is not None:
-            use_macros(store, find_settings().macros)
-            try:
-                done = export_sql(store, query, file)
-            except QueryError as error:
-                print_error(str(error))
-                raise typer.Exit(2) from None
-            for warning in done.warnings:
-                print_note(f"warning: {warning}")
-        elif is_trace:
-            trace = export_trace(store, str(view), file, run)
+        raise UsageError("applies only to a trace: use --where for a view", "run")
+    with open_warehouse(db, wait) as warehouse:
+        if is_trace:
+            trace = warehouse.export_trace(str(view), file, run=run)
             values, spaces = counted(trace.values, "value"), counted(trace.spaces, "memory space")
             print_note(f"{trace.path}: {values} in {spaces}")
             return
+        if query is not None:
+            try:
+                exported = warehouse.export_sql(query, file)
+            except QueryError as error:
+                print_error(str(error))
+                raise typer.Exit(2) from None
+            for warning in exported.warnings:
+                print_note(f"warning: {warning}")
         else:
-            done = write(
-                store, str(view), file, **rows_of, memory_space=space, append=append, wide=wide
+            exported = warehouse.export(
+                str(view), file, **filters, memory_space=space, append=append, wide=wide
             )
-    rows = "new rows" if append else "rows"
-    print_note(f"{done.path}: {done.rows} {rows} of {view or 'the query'}")
+    noun = "new rows" if append else "rows"
+    print_note(f"{exported.path}: {exported.rows} {noun} of {view or 'the query'}")

@@ -1,4 +1,4 @@
-"""`memhouse fit`: the largest batch that fits a device, found by compiling."""
+"""`memhouse fit`: find the largest batch that fits a device."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ from ...compile.record import ending_well
 from ...queries.arguments import parse_device_memory, parse_size
 from ...schema.readable import human_bytes
 from ..opening import ingesting
-from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
 from ..render.text import is_terminal, print_note, print_prose, print_rows, results
 
 EXAMPLE = "memhouse fit train.py:build --batch 8..512 --topology v5e:2x2"
@@ -36,23 +36,21 @@ def fit(
         list[str] | None,
         typer.Argument(
             metavar="--KEYWORD VALUE",
-            help="A keyword of BUILD: 8..512 is searched, of none,full each is tried, 12 is fixed.",
+            help="A keyword of BUILD: 8..512 is searched, none,full are both tried, 12 is fixed.",
             show_default=False,
         ),
     ] = None,
     topology: Annotated[
         str,
         typer.Option(
-            metavar="A,B", help="What to compile for: v5e:2x2, v6e:2x2, cpu, cpu:8, h100.pbtxt."
+            metavar="A,B", help="Target devices: v5e:2x2, v6e:2x2, cpu, cpu:8, h100.pbtxt."
         ),
     ] = "cpu",
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="What a program may use; a TPU's is known."),
+        typer.Option(metavar="SIZE", help="Memory for a program [default: that of the TPU]."),
     ] = None,
-    align: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Only multiples of N are searched.")
-    ] = 1,
+    align: Annotated[int, typer.Option(metavar="N", min=1, help="Search only multiples of N.")] = 1,
     grid: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=A,B", help="Try each of these values of a keyword."),
@@ -64,24 +62,24 @@ def fit(
         bool, typer.Option("--exact", help="Search to the last step, also above 1000.")
     ] = False,
     reserve: Annotated[
-        str, typer.Option(metavar="PERCENT", help="Hold so much of the memory back.")
+        str, typer.Option(metavar="PERCENT", help="Share of the memory to keep free.")
     ] = "0%",
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Give up a program that takes longer.")
+        float, typer.Option(metavar="SECONDS", min=0, help="Skip a program that takes longer.")
     ] = 900,
     ram: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Give up a program that needs more to compile; else 90 % of the machine's.",
+            help="Skip a program that needs more to compile [default: 90 % of the host's memory].",
         ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Compile N programs at once.")
+        int,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="Compile N programs concurrently."),
     ] = 1,
     report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page of the answer too, as HTML."),
+        Path | None, typer.Option(metavar="FILE", help="Also write the answer as an HTML page.")
     ] = None,
     db: Db = DEFAULT_DB,
     output: AsFormat = "table",
@@ -89,40 +87,43 @@ def fit(
 ) -> None:
     """Find the largest batch, or any other size, that fits; nothing is run.
 
-    BUILD is called with the keywords that you give as options: `--batch 8..512` is searched, of
-    `--remat none,full` each is tried, `--layers 12` is fixed. It returns a jitted function and the
-    tuple of its arguments, `jax.ShapeDtypeStruct` for example. If it takes `devices`, these are
-    those of the topology, for shardings. The smallest size is compiled first, then the largest; the
-    bytes nearest to the device's memory foretell the next, until the largest size that fits and
-    the next one that does not are both compiled.
+    BUILD is called with the options that are its keywords: `--batch 8..512` is searched,
+    `--remat none,full` are both tried, `--layers 12` is fixed. It returns a jitted function and the
+    tuple of its arguments, for example of `jax.ShapeDtypeStruct`. A parameter `devices` receives
+    the devices of the topology, for shardings. The smallest size is compiled first, then the
+    largest; the sizes nearest to the device's memory predict the next, until the largest size that
+    fits and the next larger one are both compiled.
 
-    The knee is the largest size that fits without recomputing: near the limit XLA trades memory for
-    work. Each point is a run with the labels fit, topology and the keywords, of the branch fit, so
-    that it is no part of a history. A program that is in the warehouse is not compiled again.
+    The knee is the largest size that fits without recomputation: near the limit XLA trades memory
+    for work. Each point is a run with the labels fit, topology and the keywords, on the branch fit,
+    so that it is not part of another history. A program in the warehouse is not compiled again.
     """
-    asked = _asked(
-        keywords or [],
-        program,
-        topology,
-        memory,
-        align,
-        grid or [],
-        budget,
-        reserve,
-        timeout,
-        ram,
-        jobs,
-        exact=exact,
-    )
+    target, function = parse_target(program)
     search = Fit(
-        asked, lambda: ingesting(db), tool_version=__version__, wait=wait, progress=print_note
+        Asked(
+            target,
+            function,
+            parse_axes(keywords or [], grid or [], align),
+            topology.split(","),
+            parse_device_memory(memory, "memory"),
+            budget,
+            exact,
+            parse_share(reserve),
+            timeout,
+            parse_size(ram, "ram", "memory"),
+            jobs,
+        ),
+        lambda: ingesting(db),
+        tool_version=__version__,
+        wait=wait,
+        progress=print_note,
     )
     try:
         # SIGTERM and SIGHUP end the compiler too.
         with ending_well():
             search.run()
     except KeyboardInterrupt:
-        search.problems.append("interrupted: what was compiled is kept")
+        search.problems.append("interrupted: compiled programs are kept")
         _print(search, output, report)
         raise typer.Exit(_INTERRUPTED) from None
     _print(search, output, report)
@@ -130,52 +131,21 @@ def fit(
         raise typer.Exit(1)
 
 
-def _print(search: Fit, output: str, report: Path | None) -> None:
-    found = Fitted(
+def _print(search: Fit, output: Format, report: Path | None) -> None:
+    result = Fitted(
         search.asked.name, *answer(search.asked, search.points), problems=search.problems
     )
-    for problem in found.problems:
+    for problem in result.problems:
         print_note(problem)
     if output == "table":
-        for sentence in found.answers:
+        for sentence in result.answers:
             print_prose(sentence)
-        if found.policies and is_terminal():
+        if result.policies and is_terminal():
             from ..render.chart import print_policies
 
             with results():
-                print_policies(found.policies, found.searched)
-    print_rows(found.rows, output)  # type: ignore[arg-type]
+                print_policies(result.policies, result.searched)
+    print_rows(result.rows, output)
     if report is not None:
-        path = found.report().save(report)
+        path = result.report().save(report)
         print_note(f"{path}: {human_bytes(path.stat().st_size)}")
-
-
-def _asked(
-    words: list[str],
-    program: str,
-    topology: str,
-    memory: str | None,
-    align: int,
-    grid: list[str],
-    budget: int | None,
-    reserve: str,
-    timeout: float,
-    ram: str | None,
-    jobs: int,
-    *,
-    exact: bool,
-) -> Asked:
-    target, function = parse_target(program)
-    return Asked(
-        target,
-        function,
-        parse_axes(words, grid, align),
-        topology.split(","),
-        parse_device_memory(memory, "memory"),
-        budget,
-        exact,
-        parse_share(reserve),
-        timeout,
-        parse_size(ram, "ram", "memory"),
-        jobs,
-    )

@@ -1,4 +1,4 @@
-"""`memhouse fragmentation`: what packing wastes."""
+"""`memhouse fragmentation`: memory that packing wastes."""
 
 from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Run, Wait, Workload

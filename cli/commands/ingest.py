@@ -1,4 +1,4 @@
-"""`memhouse ingest`: dumps into the warehouse."""
+"""`memhouse ingest`: ingest dumps."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -41,30 +41,29 @@ from ..render.text import print_error, print_note
 from ..settings import find_settings
 
 EXAMPLE = "memhouse ingest dumps/2026-10-08 --label branch=main"
-_P = TypeVar("_P", bound=Path)
 
 
-def _given(path: str) -> Path:
+def _parse_path(path: str) -> Path:
     try:
         return local_path(path)
     except UsageError as error:
         raise typer.BadParameter(str(error)) from None
 
 
-class _NamesThisHost(TyperCommand):
-    """`--host` without a name is this machine's."""
+class _WithHostDefault(TyperCommand):
+    """A command whose `--host` without a value means this machine."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, after the name was added."""
-        named: list[str] = []
+        """Insert the host's name after a bare `--host`, and parse the arguments."""
+        completed: list[str] = []
         for argument, following in zip_longest(args, args[1:], fillvalue="-"):
-            named.append(argument)
+            completed.append(argument)
             if argument == "--host" and following.startswith("-"):
-                named.append(socket.gethostname())
-        return super().parse_args(ctx, named)
+                completed.append(socket.gethostname())
+        return super().parse_args(ctx, completed)
 
 
-CLASS = _NamesThisHost
+CLASS = _WithHostDefault
 
 
 def ingest(
@@ -72,14 +71,13 @@ def ingest(
         list[Path],
         typer.Argument(
             metavar="PATH",
-            parser=_given,
+            parser=_parse_path,
             help="Dump folders, XProf sessions, archives (.tar, .tar.gz, .tar.zst) or files.",
         ),
     ],
     db: Db = DEFAULT_DB,
     run: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Name the run; else it is named after the path."),
+        str | None, typer.Option(metavar="NAME", help="Name of the run [default: from the path].")
     ] = None,
     replace: Replace = False,
     at: At = None,
@@ -87,7 +85,7 @@ def ingest(
         str | None,
         typer.Option(
             metavar="[HOST]",
-            help="Add to the run NAME the part of one host, by default of this machine.",
+            help="Add the dumps of one host to the run NAME [default: this machine].",
         ),
     ] = None,
     label: Labels = None,
@@ -95,8 +93,8 @@ def ingest(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="The memory of the device compiled for, such as 16GiB; "
-            "else as dumped, or as known of the TPU.",
+            help="Memory of the target device, such as 16GiB [default: that in the dump, or of "
+            "the TPU].",
         ),
     ] = None,
     jobs: Annotated[
@@ -105,7 +103,7 @@ def ingest(
             "--jobs",
             "-j",
             min=1,
-            help="Number of processes that read.",
+            help="Number of reader processes.",
             show_default="the number of CPUs",
         ),
     ] = os.cpu_count() or 1,
@@ -113,31 +111,29 @@ def ingest(
     orders: Annotated[
         bool,
         typer.Option(
-            "--orders",
-            help="Also try other orders of the instructions: 0.06 s for each thousand.",
+            "--orders", help="Also try other instruction orders: 0.06 s per thousand instructions."
         ),
     ] = False,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Ingest XLA's memory dumps, each PATH as one run; with --run all are one.
 
-    Make dumps with XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text". A folder's
-    sub-folders are its workloads. Scheduled HLO text alone gives estimates. Ingesting the
-    same path again changes nothing; after an ingest that was cut short it goes on from there.
-    If its dumps have changed, both nights are kept: the newer is the run NAME@TIME.
-    With --host the hosts of a job ingest by themselves, each its part of the run NAME.
+    XLA writes dumps with XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text". A folder's
+    sub-folders are its workloads. Of scheduled HLO text alone, sizes are estimated. Ingesting the
+    same path again changes nothing; an interrupted ingest is continued. If the dumps of a path have
+    changed, both runs are kept: the newer is the run NAME@TIME. With --host each host of a job
+    ingests its own part of the run NAME.
     """
-    for option, is_given in {"--replace": replace, "--host": host is not None}.items():
-        if is_given and run is None:
-            raise typer.BadParameter("it needs --run NAME: name the run", param_hint=option)
-    named = named_paths(paths, run)
+    for option, is_set in {"--replace": replace, "--host": host is not None}.items():
+        if is_set and run is None:
+            raise typer.BadParameter("requires --run NAME", param_hint=option)
+    paths_by_run = _group_by_run(paths, run)
     labels = parse_labels(label or [], find_settings().entry)
-
     run_at = parse_time(at, "at")
     device_memory_bytes = parse_device_memory(device_memory, "device_memory")
 
     if not any(map(exists, paths)):
-        # A mistyped path must not leave an empty warehouse behind.
+        # A mistyped path must not create an empty warehouse.
         for path in paths:
             print_error(f"{path}: there is no such file or folder")
         raise typer.Exit(1)
@@ -147,12 +143,12 @@ def ingest(
         ingesting(db, wait=wait, deletes=replace) as store,
         hint_at_branches(store, labels) as hints,
     ):
-        for name, of_run in named.items():
+        for name, run_paths in paths_by_run.items():
             start = perf_counter()
             with progress_bar(name) as progress:
                 summary = ingest_paths(
                     store,
-                    *of_run,
+                    *run_paths,
                     tool_version=__version__,
                     workers=workers,
                     run_id=run,
@@ -172,67 +168,62 @@ def ingest(
         raise typer.Exit(1)
 
 
-def named_paths(paths: Sequence[_P], run: str | None) -> dict[str, list[_P]]:
-    """The paths of each run, by its name."""
+def _group_by_run(paths: Sequence[Path], run: str | None) -> dict[str, list[Path]]:
+    """Paths by the name of their run: `run`, or a run per path."""
     if run is not None:
         if not run:
-            raise typer.BadParameter("it is empty: name the run", param_hint="--run")
+            raise typer.BadParameter("the name is empty", param_hint="--run")
         return {run: list(paths)}
-    named: dict[str, list[_P]] = {}
+    paths_by_run: dict[str, list[Path]] = {}
     for path in paths:
-        named.setdefault(run_name(path), []).append(path)
-    for name, same in named.items():
-        if len(same) > 1:
+        name = run_name(path)
+        if name in paths_by_run:
             raise typer.BadParameter(
-                f"two of these paths would both be the run {name!r}: ingest one with --run NAME"
+                f"two paths have the run name {name!r}: ingest one of them with --run NAME"
             )
-    return named
-
-
-# How an ingest goes on, and what became of it: on stderr.
+        paths_by_run[name] = [path]
+    return paths_by_run
 
 
 @contextmanager
 def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar over the bytes, on a terminal; elsewhere nothing."""
+    """Show a progress bar if stderr is a terminal; yields update(bytes read, total bytes)."""
     if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda read, total: None
         return
-
     columns = (TextColumn(name), BarColumn(), DownloadColumn(True), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda read, total: bar.update(task, completed=read, total=total)
 
 
 def print_summary(summary: Summary, seconds: float) -> None:
-    """What became of a run's dumps, and what to ask next."""
+    """Print the problems, notes and counts of an ingest."""
     for problem in summary.problems:
         print_error(problem)
     for note in summary.notes:
         print_note(note)
     if summary.dumps:
         print_note(summary_line(summary, seconds))
-    for hint in oom_hints(summary):
-        print_note(hint)
+    print_oom_hint(summary)
 
 
-def oom_hints(summary: Summary) -> list[str]:
-    """What tells why memory ran out, if it did."""
-    if not summary.oom_dumps and not summary.oom_reports:
-        return []
-    return [f"memory ran out: {command('oom', names=[summary.run_id])} says why"]
+def print_oom_hint(summary: Summary) -> None:
+    """Print the `memhouse oom` command if the run has out-of-memory dumps or messages."""
+    if summary.oom_dumps or summary.oom_reports:
+        remedy = command("oom", names=[summary.run_id])
+        print_note(f"memory ran out. To see why: {remedy}")
 
 
 def summary_line(summary: Summary, seconds: float) -> str:
-    """What became of a path, in a line."""
+    """Counts of a run's dumps and modules by status, on one line."""
     parts = [counted(summary.dumps, "dump"), counted(summary.new_modules, "new module")]
-    for number, what in (
-        (summary.unchanged, "unchanged"),
-        (summary.partial, "partial"),
-        (summary.failed, "failed"),
-        (summary.without_figures, "without figures"),
-    ):
-        parts += [f"{number} {what}"] if number else []
+    statuses = {
+        "unchanged": summary.unchanged,
+        "partial": summary.partial,
+        "failed": summary.failed,
+        "without figures": summary.without_figures,
+    }
+    parts += [f"{count} {status}" for status, count in statuses.items() if count]
     size = human_bytes(summary.read_bytes)
     return f"{one_line(summary.run_id)}: {', '.join(parts)}, {size} in {seconds:.1f} s"

@@ -45,8 +45,8 @@ def kernels(
             f"{counted(on_gpu, 'kernel')} without a size: XLA writes the shared memory of a GPU's "
             "kernels to *.thunk_sequence.txt and *.thunk_metadata.txt, which this dump lacks"
         )
-    if others := len(unsized) - on_gpu:
+    if unread := len(unsized) - on_gpu:
         print_note(
-            f"{counted(others, 'kernel')} without a size: memhouse cannot read the module of a "
-            "Pallas kernel, or read the dump before it could: ingest it again"
+            f"{counted(unread, 'kernel')} without a size: the module of a Pallas kernel cannot be "
+            "read, or an older memhouse ingested the dump: ingest it again"
         )

@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from ...queries.label import hint_at_branches, rename_label
-from ...queries.label import label as set_labels
-from ..opening import reading, writing
+from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, completer
 from ..render.text import print_note, print_rows
 
@@ -14,7 +13,7 @@ EXAMPLE = "memhouse label 2026-10-08 branch=main"
 
 
 def label(
-    given: Annotated[
+    runs_and_labels: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="RUN… [KEY=VALUE…]",
@@ -25,7 +24,9 @@ def label(
     ] = None,
     rename: Annotated[
         str | None,
-        typer.Option(metavar="KEY=OLD:NEW", help="Give all runs with a label another value of it."),
+        typer.Option(
+            metavar="KEY=OLD:NEW", help="Change the value of a label in all runs that have it."
+        ),
     ] = None,
     db: Db = DEFAULT_DB,
     output: AsFormat = "table",
@@ -33,42 +34,39 @@ def label(
 ) -> None:
     """Set labels of runs, for example branch=main; without KEY=VALUE show them.
 
-    Runs of one branch follow each other in the history, which is worked out anew. A branch that
-    was renamed keeps its history: `--rename branch=OLD:NEW`. The label `entry` names programs that
-    are shown and judged though they are small: `entry=jit_generate,jit_evaluate`.
+    The runs of a branch are one history, which is recomputed. A branch that was renamed keeps its
+    history: `--rename branch=OLD:NEW`. The label `entry` names programs that are listed and checked
+    even if they are small: `entry=jit_generate,jit_evaluate`.
     """
-    if (rename is None) == (not given):
-        raise typer.BadParameter("name the runs to label, or what to --rename")
-    runs, labels = _parse(given or [])
-
-    if rename is not None:
-        with writing(db, wait=wait) as store:
-            told = rename_label(store, rename)
-        for line in told:
-            print_note(line)
+    if (rename is None) == (not runs_and_labels):
+        raise typer.BadParameter("name the runs to label, or pass --rename")
+    runs, labels = _parse(runs_and_labels or [])
+    if rename is None and not labels:
+        with open_warehouse(db, wait) as warehouse:
+            print_rows(warehouse.label(*runs), output)
         return
-    if not labels:
-        with reading(db, wait=wait) as store:
-            print_rows(set_labels(store, runs), output)
-        return
-    with writing(db, wait=wait) as store, hint_at_branches(store, labels) as hints:
-        set_labels(store, runs, labels)
-    what = " ".join(f"{key}={value}" for key, value in labels.items())
-    print_note(f"labelled {', '.join(runs)}: {what}")
-    for hint in hints:
-        print_note(hint)
+    with open_warehouse(db, wait, write=True) as warehouse:
+        if rename is not None:
+            lines = rename_label(warehouse.store, rename)
+        else:
+            with hint_at_branches(warehouse.store, labels) as hints:
+                warehouse.label(*runs, labels=labels)
+            pairs = " ".join(f"{key}={value}" for key, value in labels.items())
+            lines = [f"labelled {', '.join(runs)}: {pairs}", *hints]
+    for line in lines:
+        print_note(line)
 
 
-def _parse(given: list[str]) -> tuple[list[str], dict[str, str]]:
-    """The runs and the labels: the first is a run, whatever its name."""
-    runs = given[:1]
+def _parse(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Split the arguments into runs and labels; the first is a run, even if it contains `=`."""
+    runs = arguments[:1]
     labels: dict[str, str] = {}
-    for text in given[1:]:
-        key, equals, value = text.partition("=")
+    for argument in arguments[1:]:
+        key, equals, value = argument.partition("=")
         if not equals and labels:
-            raise typer.BadParameter(f"name the run {text!r} before the labels")
+            raise typer.BadParameter(f"name the run {argument!r} before the labels")
         if not equals:
-            runs.append(text)
+            runs.append(argument)
         elif not key:
             raise typer.BadParameter("a label is KEY=VALUE")
         else:

@@ -1,4 +1,4 @@
-"""`memhouse log`: what changed the warehouse."""
+"""`memhouse log`: the changes of the warehouse."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ def log(
     """Show what changed the warehouse, the newest first.
 
     An entry for each ingest, replacement, prune, label, accepted growth, merge and compaction. The
-    entries record in which order runs were ingested.
+    entries record the order in which runs were ingested.
     """
     with open_warehouse(db, wait) as warehouse:
         rows = warehouse.log(limit=limit)

@@ -1,10 +1,11 @@
-"""`memhouse merge`: the runs of other warehouse files in one."""
+"""`memhouse merge`: add the runs of other warehouse files to a warehouse."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ...queries.result import counted
 from ...schema.merge import Merged
 from ...schema.merge import merge as merge_files
 from ..opening import ingesting
@@ -16,35 +17,31 @@ EXAMPLE = "memhouse merge nights.duckdb host0.duckdb host1.duckdb"
 
 def merge(
     main: Annotated[
-        str,
-        typer.Argument(
-            metavar="MAIN", help="The warehouse that gets the rows.", show_default=False
-        ),
+        str, typer.Argument(metavar="MAIN", help="The warehouse to add to.", show_default=False)
     ],
     parts: Annotated[
-        list[Path],
-        typer.Argument(metavar="PART…", help="The files with the rows.", show_default=False),
+        list[Path], typer.Argument(metavar="PART…", help="The files to read.", show_default=False)
     ],
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Add the runs of other warehouse files to a warehouse.
 
-    All is added in one transaction, or nothing. What MAIN has already is not added again, and the
+    All rows are added in one transaction. Rows that MAIN already has are not added again, and the
     order of the files makes no difference. Parts of one run that hosts ingested with --host become
-    one run. MAIN is made if it is missing; the other files stay as they are.
+    one run. MAIN is created if it is missing; the other files are only read.
     """
     lines: list[str] = []
     with ingesting(main, wait=wait) as store:
         merged = merge_files(
-            store, parts, lambda file, part: lines.append(f"{file}: {_counted(part)}")
+            store, parts, lambda file, part: lines.append(f"{file}: {_describe(part)}")
         )
     for line in lines:
         print_note(line)
-    print_note(f"{main}: {_counted(merged)} from {len(parts)} file{'s' * (len(parts) != 1)}")
+    print_note(f"{main}: {_describe(merged)} from {counted(len(parts), 'file')}")
 
 
-def _counted(merged: Merged) -> str:
-    """For example `1 run, 3 dumps, 2 modules added`."""
+def _describe(merged: Merged) -> str:
+    """Added rows as text: `1 run, 3 dumps, 2 modules added`."""
     counts = {"run": merged.runs, "dump": merged.dumps, "module": merged.modules}
-    added = [f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
+    added = [counted(count, noun) for noun, count in counts.items() if count]
     return f"{', '.join(added)} added" if added else "nothing to add"

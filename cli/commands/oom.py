@@ -1,4 +1,4 @@
-"""`memhouse oom`: why memory ran out, and what to look at first."""
+"""`memhouse oom`: explain why memory ran out."""
 
 import sys
 from pathlib import Path
@@ -9,19 +9,18 @@ import typer
 
 from ... import read_oom
 from ...oom.diagnosis import Oom, OomAnswer, explain
-from ...oom.diagnosis import oom as find
 from ...queries.result import without_layout
 from ...queries.runs import run_names
 from ...schema.errors import MemhouseError, WarehouseBusyError, WarehouseError
 from ...schema.readable import human_bytes
 from ..errors import FAILED
-from ..opening import reading
-from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db
-from ..render.text import Format, print_note, print_paragraph, print_rows, print_table, print_text
+from ..opening import open_warehouse
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format
+from ..render.text import print_note, print_paragraph, print_rows, print_table, print_text
 
 EXAMPLE = "memhouse oom train.log"
-# So many messages are told in full, the others in a line each.
-_TOLD = 2
+# Messages that are explained in full; the others are only listed.
+_MAX_EXPLAINED = 2
 
 
 def oom(
@@ -29,7 +28,7 @@ def oom(
         str | None,
         typer.Argument(
             metavar="[LOG|RUN]",
-            help="A log, - for standard input, or a run; else the latest run that ran out.",
+            help="A log, - for standard input, or a run [default: the latest that ran out].",
             show_default=False,
         ),
     ] = None,
@@ -40,26 +39,26 @@ def oom(
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="Wait at most SECONDS while another process uses the warehouse; else "
-            f"{DEFAULT_WAIT}, and with a LOG 0.",
+            help="Wait at most SECONDS while another process uses the warehouse [default: "
+            f"{DEFAULT_WAIT}; 0 with a LOG].",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Explain why memory ran out, in a run or by the messages of a log.
 
-    A LOG is read, not stored, and needs no warehouse; with one, the dump of the module tells
-    more. Sizes with ~ are rounded by XLA. csv and json have a row for each message. The exit
-    status is 1 if nothing says that memory ran out.
+    A LOG is read, not stored, and needs no warehouse; if there is one, the dump of the module adds
+    details. Sizes with ~ are rounded by XLA. csv and json have a row for each message. Exit status
+    1 if there is no such message.
     """
     if target == "":
         raise typer.BadParameter("the name is empty: name a log, - for standard input, or a run")
     if target is not None and (target == "-" or _is_file(Path(target))):
-        found = _of_log(target, db, wait)
+        result = _explain_log(target, db, wait)
     else:
-        found = _of_run(target, db, wait)
-    _print(found, output)
-    if not found.answers:
+        result = _explain_run(target, db, wait)
+    _print(result, output)
+    if not result.answers:
         raise typer.Exit(FAILED)
 
 
@@ -67,47 +66,47 @@ def _is_file(path: Path) -> bool:
     return path.exists() and not path.is_dir()
 
 
-def _of_log(target: str, db: str, wait: float | None) -> Oom:
-    found = read_oom(sys.stdin.buffer if target == "-" else target)
-    if not found.answers or (db == DEFAULT_DB and not Path(db).exists()):
-        return found
+def _explain_log(log: str, db: str, wait: float | None) -> Oom:
+    result = read_oom(sys.stdin.buffer if log == "-" else log)
+    if not result.answers or (db == DEFAULT_DB and not Path(db).exists()):
+        return result
     try:
-        with reading(db, wait=wait or 0) as store:
-            return explain(store, found.rows.arrow(), found.buffers.arrow(), target)
+        with open_warehouse(db, wait or 0) as warehouse:
+            return explain(warehouse.store, result.rows.arrow(), result.buffers.arrow(), log)
     except MemhouseError as error:
         print_note(f"answered without the warehouse: {error}")
-        return found
+        return result
 
 
-def _of_run(target: str | None, db: str, wait: float | None) -> Oom:
-    what = "see `memhouse runs`"
+def _explain_run(run: str | None, db: str, wait: float | None) -> Oom:
+    hint = "see `memhouse runs`"
     try:
-        with reading(db, wait=DEFAULT_WAIT if wait is None else wait) as store:
-            if target is None or target in run_names(store):
-                return find(store, target)
+        with open_warehouse(db, DEFAULT_WAIT if wait is None else wait) as warehouse:
+            if run is None or run in run_names(warehouse.store):
+                return warehouse.oom(run)
     except WarehouseError as error:
-        if target is None or isinstance(error, WarehouseBusyError):
+        if run is None or isinstance(error, WarehouseBusyError):
             raise
-        what = str(error)
-    if Path(target).is_dir():
-        raise typer.BadParameter(f"{target} is a folder: ingest it, then name its run")
-    raise typer.BadParameter(f"there is no log and no run {target!r}: {what}")
+        hint = str(error)
+    if Path(run).is_dir():
+        raise typer.BadParameter(f"{run} is a folder: ingest it, then name its run")
+    raise typer.BadParameter(f"there is no log and no run {run!r}: {hint}")
 
 
-def _print(found: Oom, output: Format) -> None:
-    if output != "table" or not found.answers:
-        print_rows(found.rows, output)
+def _print(result: Oom, output: Format) -> None:
+    if output != "table" or not result.answers:
+        print_rows(result.rows, output)
         return
-    for place, answer in enumerate(found.told()[:_TOLD]):
-        if place:
+    for index, answer in enumerate(result.told()[:_MAX_EXPLAINED]):
+        if index:
             print_text("")
         _print_answer(answer)
-    for answer in found.answers[_TOLD:]:
+    for answer in result.answers[_MAX_EXPLAINED:]:
         print_text(f"\nalso {answer.title}\n  {answer.facts[0] if answer.facts else ''}")
 
 
 def _print_answer(answer: OomAnswer) -> None:
-    """Print what is to be said of one message to a person, in a few lines."""
+    """Print the explanation of one message."""
     print_paragraph(answer.title)
     for fact in answer.facts:
         print_paragraph(fact, "  ", "           ")
@@ -125,7 +124,7 @@ def _print_answer(answer: OomAnswer) -> None:
 
 
 def _cells(table: pa.Table) -> pa.Table:
-    """The rows as texts; ~ says that a size is rounded."""
+    """Rows as strings: size (~: rounded by XLA), buffers, line and shape."""
     rows = [
         {
             "size": f"{'~' if row['is_rounded'] else ''}{human_bytes(row['size_bytes'])}",

@@ -9,7 +9,7 @@ import typer
 from ...queries.modules import find_module
 from ...queries.result import Rows
 from ...queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, speedscope
-from ..opening import open_warehouse, reading
+from ..opening import open_warehouse
 from ..parameters import (
     DEFAULT_DB,
     DEFAULT_WAIT,
@@ -64,11 +64,18 @@ def owners(
     if output == "collapsed" or output == "speedscope":
         if by not in (None, *WAYS) or schedule_time is not None or roles is not None or callers:
             raise typer.BadParameter(
-                "stacks are those of the peak, by source or by scope: omit --schedule-time,"
-                " --callers and --roles",
+                "shows stacks at the peak, by source or scope: omit --schedule-time, --callers and"
+                " --roles",
                 param_hint=f"--format {output}",
             )
-        print_text(_stacks(db, wait, module, run, memory_space, by or WAYS[0], output, unfold))
+        with open_warehouse(db, wait) as warehouse:
+            match = find_module(warehouse.store, module, run)
+            peak = peak_rows(warehouse.store, match.module_id, memory_space)
+        stacks = peak_stacks(peak, by or WAYS[0], unfold=unfold)
+        if output == "collapsed":
+            print_text("\n".join(collapsed(stacks)))
+        else:
+            print_text(json.dumps(speedscope(stacks, match.caption)))
         return
     with open_warehouse(db, wait) as warehouse:
         rows = warehouse.owners(
@@ -91,23 +98,3 @@ def _narrow(rows: Rows, callers: int) -> Rows:
     if callers or {"via", "scope"} & {*rows.table.column_names}:
         return replace(rows, table=rows.table.drop_columns(["categories"]))
     return rows
-
-
-def _stacks(
-    db: str,
-    wait: float,
-    module: str,
-    run: str | None,
-    memory_space: int,
-    by: str,
-    output: str,
-    unfold: bool,
-) -> str:
-    """The stacks of the peak as flame graph tools read them."""
-    with reading(db, wait=wait) as store:
-        match = find_module(store, module, run)
-        rows = peak_rows(store, match.module_id, memory_space)
-    stacks = peak_stacks(rows, by, unfold=unfold)
-    if output == "collapsed":
-        return "\n".join(collapsed(stacks))
-    return json.dumps(speedscope(stacks, match.caption))

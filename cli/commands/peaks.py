@@ -1,4 +1,4 @@
-"""`memhouse peaks`: what each program needs at its peak."""
+"""`memhouse peaks`: the peak of each program."""
 
 from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, All, AsFormat, Db, Run, Wait, Workload
@@ -19,7 +19,7 @@ def peaks(
 
     Without --run, those of the latest run of each series. Equal programs of several workloads are
     one row. Auxiliary programs (eager operations, initialisers and other programs that are small
-    next to the largest of their workload) are counted in a line. csv and json have all of them.
+    next to the largest of their workload) are only counted. csv and json have all of them.
     """
     fold = not all_ and output not in FOR_SCRIPTS
     with open_warehouse(db, wait) as warehouse:

@@ -1,4 +1,4 @@
-"""`memhouse prune`: drops runs."""
+"""`memhouse prune`: drop runs."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from ...schema.store import Deleted
 from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
 from ..render.text import print_note, print_text
-from .compact import what_was_gained
+from .compact import size_change
 
 EXAMPLE = "memhouse prune --keep 90d --dry-run"
 
@@ -37,10 +37,11 @@ def prune(
 ) -> None:
     """Drop runs, and the modules that no other run refers to.
 
-    If much of the file is free then, it is compacted; beyond 256 MiB only by `memhouse compact`.
+    If much of the file is then free, it is compacted; a file above 256 MiB only by
+    `memhouse compact`.
     """
     if (keep is None) == (not runs):
-        raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
+        raise typer.BadParameter("name the runs to drop, or pass --keep AGE")
     with open_warehouse(db, wait, write=not dry_run) as warehouse:
         deleted = warehouse.prune(runs or (), keep=keep, dry_run=dry_run)
         compacted = None if dry_run else warehouse.store.tidy(DELETED_BYTES)
@@ -49,7 +50,7 @@ def prune(
             print_text(run)
     print_note(f"{'would drop' if dry_run else 'dropped'} {_counts(deleted)}")
     if compacted:
-        print_note(what_was_gained(db, compacted))
+        print_note(size_change(db, compacted))
 
 
 def _counts(deleted: Deleted) -> str:

@@ -1,4 +1,4 @@
-"""`memhouse publish`: the warehouse as Delta tables that other engines read."""
+"""`memhouse publish`: write runs to Delta tables."""
 
 from time import perf_counter
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ...queries.catalogue import stored_views
+from ...queries.result import counted
 from ...schema.publish import publish as publish_store
 from ..opening import reading
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
@@ -24,24 +25,23 @@ def publish(
         ),
     ],
     again: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RUN", help="Publish a run again that has changed since."),
+        list[str] | None, typer.Option(metavar="RUN", help="Publish again a run that has changed.")
     ] = None,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Then write small files as few large ones.")
+        bool, typer.Option("--compact", help="Then merge small files into large ones.")
     ] = False,
     vacuum: Annotated[
-        bool, typer.Option("--vacuum", help="Then delete files that left the tables a week ago.")
+        bool, typer.Option("--vacuum", help="Then delete files removed from the tables a week ago.")
     ] = False,
     db: Db = DEFAULT_DB,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Write the runs that a lake lacks to Delta tables.
 
-    Spark, Trino, Polars and DuckDB read them as they are. Relations across runs, such as trends,
-    are written whole, if the warehouse has all runs of the lake: merge the files of many hosts
-    first. What belongs to a run is added once; an interrupted publish is completed by the next.
-    It needs `pip install 'memhouse[lake]'`.
+    Spark, Trino, Polars and DuckDB can read them. The rows of a run are added once; an interrupted
+    publish is completed by the next. Relations across runs, such as trends, are overwritten if the
+    warehouse has all runs of the lake: merge the files of many hosts first. Requires
+    `pip install 'memhouse[lake]'`.
     """
     start = perf_counter()
     with reading(db, wait=wait) as store:
@@ -49,7 +49,7 @@ def publish(
             store, url, stored_views(store), again=again or (), compact=compact, vacuum=vacuum
         )
     counts = {"run": published.runs, "dump": published.dumps}
-    added = [f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
+    added = [counted(count, noun) for noun, count in counts.items() if count]
     print_note(
         f"{url}: {', '.join(added) or 'no new run'} published, in {perf_counter() - start:.1f} s"
     )

@@ -20,7 +20,7 @@ def runs(
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            help="Only runs with this label, or with any value of KEY; several must all match.",
+            help="Only runs with this label, or any value of KEY; all labels must match.",
         ),
     ] = None,
     output: AsFormat = "table",
@@ -28,15 +28,15 @@ def runs(
 ) -> None:
     """List the runs, the oldest first.
 
-    What `memhouse fit` compiled has the label fit: `--label fit=train:build`.
+    Runs of `memhouse fit` have the label fit: `--label fit=train:build`.
     """
     with open_warehouse(db, wait) as warehouse:
         rows = warehouse.runs(label=label or ())
-    print_rows(rows if output in FOR_SCRIPTS else _for_people(rows), output)
+    print_rows(rows if output in FOR_SCRIPTS else _abbreviate(rows), output)
 
 
-def _for_people(rows: Rows) -> Rows:
-    """The runs without empty columns, and the names of many hosts in short."""
+def _abbreviate(rows: Rows) -> Rows:
+    """Omit empty columns, and abbreviate lists of host names."""
     table = rows.table
     short = [hosts and listed(hosts.split(", ")) for hosts in table["hosts"].to_pylist()]
     index = table.column_names.index("hosts")

@@ -1,4 +1,4 @@
-"""`memhouse saved`: what the forward pass saves for the backward pass."""
+"""`memhouse saved`: residuals of the forward pass."""
 
 from ..opening import open_warehouse
 from ..parameters import (
@@ -30,7 +30,7 @@ def saved(
 ) -> None:
     """Show what the forward pass saves for the backward pass, by line and shape.
 
-    Each could be recomputed instead: `memhouse advise` computes what that would save. A tensor
+    Each could be recomputed instead: `memhouse advise` computes the saving. A tensor
     that is stacked over layers has the bytes of all of them.
     """
     with open_warehouse(db, wait) as warehouse:

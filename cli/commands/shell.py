@@ -1,4 +1,4 @@
-"""`memhouse shell`: harlequin, a SQL editor in the terminal, on the warehouse."""
+"""`memhouse shell`: open harlequin, a SQL editor in the terminal."""
 
 import os
 import sys
@@ -17,13 +17,10 @@ EXAMPLE = "memhouse shell --db memhouse.duckdb"
 _WRONG_USAGE = 2
 
 
-def shell(
-    db: Db = DEFAULT_DB,
-    wait: Wait = DEFAULT_WAIT,
-) -> None:
+def shell(db: Db = DEFAULT_DB, wait: Wait = DEFAULT_WAIT) -> None:
     """Open a SQL editor on the warehouse, to read only.
 
-    It is harlequin, which `pip install 'memhouse[shell]'` installs.
+    The editor is harlequin. Requires `pip install 'memhouse[shell]'`.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print_error("the shell needs a terminal: `memhouse sql -` reads queries from a pipe")
@@ -32,12 +29,12 @@ def shell(
         print_error("the shell needs harlequin: pip install 'memhouse[shell]'")
         raise typer.Exit(1)
 
-    # Says what is wrong with the warehouse before harlequin opens it.
+    # An error of the warehouse is raised here, before harlequin opens it.
     with reading(db, wait=wait):
         path = database_path(db)
-    # What harlequin runs first: from then on SQL opens no file, not even a large sort's own.
-    first = Path(schema.__file__).parent / "shell.sql"
-    options = ["--read-only", "--init-path", str(first)]
+    # The script forbids later SQL to open files, even a temporary file of a large sort.
+    script = Path(schema.__file__).parent / "shell.sql"
+    options = ["--read-only", "--init-path", str(script)]
     command = [sys.executable, "-m", "harlequin", *options, str(path or db)]
     sys.stdout.flush()
     os.execv(sys.executable, command)
@@ -46,5 +43,5 @@ def shell(
 def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ValueError:  # How find_spec says that the package was blocked.
+    except ValueError:  # The package was blocked: sys.modules has None for it.
         return False

@@ -5,17 +5,7 @@ from typing import Annotated
 import typer
 
 from ..opening import open_warehouse
-from ..parameters import (
-    DEFAULT_DB,
-    DEFAULT_WAIT,
-    AsFormat,
-    Branch,
-    Db,
-    Metric,
-    Module,
-    Space,
-    Wait,
-)
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Branch, Db, Metric, Module, Space, Wait
 from ..render.text import print_prose, print_rows
 
 EXAMPLE = "memhouse since llama-v5e"

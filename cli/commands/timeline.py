@@ -18,7 +18,7 @@ def timeline(
 ) -> None:
     """Show how full a module's memory is over its schedule.
 
-    On a terminal as a chart.
+    On a terminal, a chart.
     """
     with open_warehouse(db, wait) as warehouse:
         rows = warehouse.timeline(module, run=run, memory_space=memory_space)

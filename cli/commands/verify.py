@@ -1,4 +1,4 @@
-"""`memhouse verify`: every module against the totals in its dump."""
+"""`memhouse verify`: compare modules with the totals in their dumps."""
 
 from typing import Annotated
 

@@ -24,13 +24,13 @@ def views(
 ) -> None:
     """List the views and functions, or the columns, examples and SQL of one.
 
-    Every warehouse has the same, those of this memhouse: so no --db is asked for.
+    All warehouses have the same views, those of the installed memhouse.
     """
-    own = listed_macros(find_settings().macros)
+    macros = listed_macros(find_settings().macros)
     if name is None:
-        print_rows(listed_views(own), output)
+        print_rows(listed_views(macros), output)
         return
-    view = named_view(name, own)
+    view = named_view(name, macros)
     columns = view_columns(view)
     if output != "table":
         print_rows(columns, output)

@@ -1,1 +1,1 @@
-"""How results look: as a table, a chart, csv, json or Markdown."""
+"""Renderers of results: table, chart, csv, json and Markdown."""

@@ -1,4 +1,4 @@
-"""Charts drawn in text: a module's occupancy, and the policies of a fit."""
+"""Text charts of a module's occupancy and of the policies of a fit."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -11,20 +11,20 @@ import pyarrow as pa
 from ...schema.readable import UNITS, human_bytes, unit_for
 
 _HEIGHT = 18
-# A policy has a mark of its own; of more than these the first ones come again.
+# A mark per policy, reused cyclically.
 _MARKS = "●▲■◆○△□◇"
 
 
 def print_timeline(rows: pa.Table) -> None:
-    """Draw occupied bytes over the schedule, and name the peak.
+    """Draw occupied bytes over the schedule, and print the peak.
 
-    rows: start_time, occupied_bytes and instruction, from each change to the next.
+    Columns: start_time, occupied_bytes and instruction, a row per change.
     """
     times = rows["start_time"].to_numpy()
     occupied = rows["occupied_bytes"].to_numpy()
     peak = int(np.argmax(occupied))
     unit = unit_for(int(occupied[peak]))
-    # A step holds until the next one: without these points the chart would slope.
+    # Duplicate points draw steps instead of slopes.
     steps = np.repeat(times, 2)[1:].astype(float)
     levels = np.repeat(occupied, 2)[:-1] / UNITS[unit]
     figure = _empty_figure()
@@ -40,24 +40,24 @@ def print_timeline(rows: pa.Table) -> None:
 def print_policies(
     policies: Mapping[str, Sequence[tuple[int, float, float]]], searched: str
 ) -> None:
-    """Draw the memory of a sample against its work: a mark a policy, a point a size that fits."""
+    """Draw work over memory per sample: a mark per policy, a point per size that fits."""
     unit = unit_for(int(max(size for points in policies.values() for _, size, _ in points)))
     figure = _empty_figure()
     legend = []
-    for place, (policy, points) in enumerate(policies.items()):
-        mark = _MARKS[place % len(_MARKS)]
+    for index, (policy, points) in enumerate(policies.items()):
+        mark = _MARKS[index % len(_MARKS)]
         sizes, shares, works = zip(*points, strict=True)
         memory = [share / UNITS[unit] for share in shares]
         figure.draw(figure.signal(memory, list(works), marker=mark))
-        sizes_told = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else sizes[0]
-        legend.append(f"{mark} {policy}: {searched} {sizes_told}")
-    print(f"work of a sample, % above the least, and its memory, {unit}")
+        size_range = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else sizes[0]
+        legend.append(f"{mark} {policy}: {searched} {size_range}")
+    print(f"work per sample, % above the minimum, and memory per sample, {unit}")
     figure.show(colorless=True)
     print("\n".join(legend))
 
 
 def _empty_figure() -> Any:
-    """The figure of plotext, emptied, as wide as the terminal."""
+    """The global figure of plotext, cleared, as wide as the terminal."""
     figure = plotext.figure
     figure.clear()
     figure.plot_size(shutil.get_terminal_size().columns, _HEIGHT)

@@ -1,4 +1,4 @@
-"""What `memhouse diff` shows: modules with their causes, metrics and buffers or groups."""
+"""Output of `memhouse diff`: modules with their causes, metrics, and buffers or owners."""
 
 import re
 from typing import Any
@@ -17,22 +17,23 @@ from ...queries.diff import (
     with_sides,
 )
 from ...schema.readable import human_bytes, one_line
-from .text import Format, print_json, print_prose, print_rows, print_text
+from ..parameters import Format
+from .text import print_json, print_prose, print_rows, print_text
 
-# What a person wants to see of a buffer, in order.
+# Columns of buffers; --wide, csv and json have all.
 _BUFFER_COLUMNS = (
     *("change_bytes", "what", "shape", "source", "operation", "pass", "category", "value"),
     "is_guess",
 )
-# Smaller changes than this share of all are summed.
-_LEAST_SHARE = 0.001
+# Changes below this share of the total are summed.
+_MIN_SHARE = 0.001
 _SHAPE = re.compile(r"(\w+)\[([^]]*)\]")
 
 
 def print_diff(
-    diff: Diff, space: int, limit: int, output: Format, *, wide: bool, is_whole: bool
+    diff: Diff, space: int, limit: int, output: Format, *, wide: bool, show_all: bool
 ) -> None:
-    """Print a diff; without `is_whole` helpers and many unchanged modules are a line each.
+    """Print a diff; unless `show_all`, only count auxiliary programs and many unchanged modules.
 
     csv and json have all changes, of all memory spaces.
     """
@@ -42,9 +43,9 @@ def print_diff(
         case "csv":
             print_rows(diff.rows, output)
         case _:
-            for said in () if is_whole else diff.sentences():
-                _print_heading(said, output)
-            for module in diff.modules if is_whole else diff.listed():
+            for sentence in () if show_all else diff.sentences():
+                _print_heading(sentence, output)
+            for module in diff.modules if show_all else diff.listed():
                 if module.is_same:
                     _print_heading(f"{module.name}: {module.said}", output)
                 else:
@@ -61,7 +62,7 @@ def _print_heading(text: str, output: Format) -> None:
 def _print_module(
     module: ModuleDiff, by: str, space: int, limit: int | None, output: Format
 ) -> None:
-    """Print a module; without a limit all that changes, with all columns."""
+    """Print a module; without a limit, all changes with all columns."""
     _print_causes(module, output)
     flags = module.flags.arrow().to_pylist()
     for flag in flags[:limit]:
@@ -72,21 +73,21 @@ def _print_module(
     if len(module.metrics):
         print_text("")
         figures = compared_figures(module)
-        of_space = figures.filter(pc.equal(figures["memory_space"], space))
-        print_rows(of_space.drop_columns(["memory_space"]), output)
+        figures = figures.filter(pc.equal(figures["memory_space"], space))
+        print_rows(figures.drop_columns(["memory_space"]), output)
     rows = module.rows.arrow()
     changes = rows.filter(pc.equal(rows["memory_space"], space)).drop_columns(["memory_space"])
     if len(changes):
         change = human_bytes(pc.sum(changes["change_bytes"]).as_py())
-        summed = "" if by == BUFFER else f", by {by}"
-        print_text(f"\nThe peak changes by {change}{summed}:\n")
-        shown = _buffers(changes, limit) if by == BUFFER else _groups(changes, limit)
-        print_rows(shown, output, wide=limit is None)
+        grouping = "" if by == BUFFER else f", by {by}"
+        print_text(f"\nThe peak changes by {change}{grouping}:\n")
+        table = _buffers(changes, limit) if by == BUFFER else _groups(changes, limit)
+        print_rows(table, output, wide=limit is None)
     print_text("")
 
 
 def _print_causes(module: ModuleDiff, output: Format) -> None:
-    """The cause in a line, in Markdown as a heading; below it the ledger, if it has more rows."""
+    """Print the module's cause as a heading, and the ledger of causes if there are several."""
     _print_heading(f"{module.name}: {module.cause}", output)
     if len(module.causes) > 1:
         print_text("")
@@ -94,8 +95,8 @@ def _print_causes(module: ModuleDiff, output: Format) -> None:
 
 
 def _buffers(changes: pa.Table, limit: int | None) -> pa.Table:
-    """The largest changes, and the sum of those that are left out."""
-    rows, rest = _largest(changes, limit)
+    """The largest changes of buffers, and the sums of the others; columns as _BUFFER_COLUMNS."""
+    rows, others = _split_largest(changes, limit)
     for row in rows:
         row["shape"] = _short_shape(row["shape"])
     if limit is None:
@@ -106,38 +107,39 @@ def _buffers(changes: pa.Table, limit: int | None) -> pa.Table:
         if not row["source"]:
             row["source"] = row["op_name"]
     schema = pa.schema([changes.schema.field(name) for name in _BUFFER_COLUMNS])
-    return pa.Table.from_pylist([*rows, *summed_changes(rest)], schema=schema)
+    return pa.Table.from_pylist([*rows, *summed_changes(others)], schema=schema)
 
 
 def _groups(changes: pa.Table, limit: int | None) -> pa.Table:
-    """The same of groups."""
-    rows, rest = _largest(changes, limit)
-    rows += summed_changes(rest)
+    """The largest changes of owners, and the sums of the others."""
+    rows, others = _split_largest(changes, limit)
+    rows += summed_changes(others)
     return with_sides(pa.Table.from_pylist(rows, schema=changes.schema))
 
 
-def _largest(
+def _split_largest(
     changes: pa.Table, limit: int | None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The changes to show, and the rest: more than so many, or far below the sum of all."""
+    """Split changes into the rows to show and those to sum: beyond the limit, or very small."""
     rows = changes.to_pylist()
     if limit is None:
         return rows, []
-    least = _LEAST_SHARE * sum(abs(row["change_bytes"]) for row in rows)
-    shown = [row for row in rows[:limit] if abs(row["change_bytes"]) >= least]
-    if len(rows) == len(shown) + 1:
+    min_bytes = _MIN_SHARE * sum(abs(row["change_bytes"]) for row in rows)
+    largest = [row for row in rows[:limit] if abs(row["change_bytes"]) >= min_bytes]
+    # A sum of one row would save no line.
+    if len(rows) == len(largest) + 1:
         return rows, []
-    return shown, rows[len(shown) :]
+    return largest, rows[len(largest) :]
 
 
 def _short_shape(shape: str) -> str:
-    """`bf16[8,512] → bf16[16,512]` as `bf16[8→16,512]`, and a tuple as its number of arrays."""
-    found = _SHAPE.findall(shape)
+    """Abbreviate `bf16[8,512] → bf16[16,512]` to `bf16[8→16,512]`, a tuple to `(3 arrays)`."""
+    arrays = _SHAPE.findall(shape)
     if shape.startswith("("):
         return f"({len(_SHAPE.findall(shape.split(' → ')[-1]))} arrays)"
-    if len(found) != 2:
+    if len(arrays) != 2:
         return shape
-    (a_type, a_dims), (b_type, b_dims) = ((kind, dims.split(",")) for kind, dims in found)
+    (a_type, a_dims), (b_type, b_dims) = ((kind, dims.split(",")) for kind, dims in arrays)
     if len(a_dims) != len(b_dims):
         return shape
     pairs = [(a_type, b_type), *zip(a_dims, b_dims, strict=True)]
@@ -146,6 +148,8 @@ def _short_shape(shape: str) -> str:
 
 
 def _as_object(module: ModuleDiff, by: str) -> dict[str, Any]:
+    """A module of the JSON output."""
+
     def run(dump: Dump | None) -> str | None:
         return None if dump is None else dump.run_id
 

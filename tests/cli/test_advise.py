@@ -183,7 +183,7 @@ def test_a_value_is_held_against_the_finding_that_names_it(monkeypatch, saved, g
     assert [each.finding for each in proofs] == [four, eight, None, None]
     # A thousandth of the new peak is no breach.
     holds = (-1 if grade is Grade.at_most else 40) <= saved <= 60
-    assert [each.holds for each in proofs] == [holds, holds, None, None]
+    assert [each.is_confirmed for each in proofs] == [holds, holds, None, None]
 
 
 PROGRAM = """

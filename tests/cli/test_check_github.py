@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from memhouse.cli.render.verdicts import in_repository
+from memhouse.cli.render.github import in_repository
 
 from ..support.command import run_memhouse
 from ..support.made_runs import make_run

@@ -6,14 +6,14 @@ import tarfile
 import pytest
 import zstandard
 
-from memhouse.cli.demo.walk import _NIGHTS, STEPS
+from memhouse.cli.demo.walk import _ARCHIVE, STEPS
 
 from ..support.command import run_memhouse
 from ..support.dumps import DATA
 from ..support.warehouse import rows
 
 ROOT = DATA.parents[1]
-PACKED = ROOT / "cli/demo" / _NIGHTS
+PACKED = ROOT / "cli/demo" / _ARCHIVE
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from memhouse.cli.app import COMMANDS, build_app
-from memhouse.cli.demo.walk import _nights, demo_warehouse
+from memhouse.cli.demo.walk import _run_folders, demo_warehouse
 
 from ..support.command import run_memhouse
 from ..support.dumps import DATA
@@ -38,7 +38,7 @@ def demo(tmp_path_factory):
     db = demo_warehouse(folder).rename(folder / "memhouse.duckdb")
     for host in ("host0", "host1"):
         shutil.copy(db, folder / f"{host}.duckdb")
-    with _nights() as nights:
+    with _run_folders() as nights:
         shutil.copytree(nights[0].parent, folder / "dumps")
     (folder / "train.py").write_text(TRAIN)
     shutil.copy(DATA / "oom/jax0.5.3-vmemgrid.txt", folder / "train.log")

@@ -140,7 +140,7 @@ def test_check_is_a_table_and_doctor_names_no_option_that_it_lacks(history, tmp_
     assert "### memhouse" in run_memhouse("check", "--db", history, "--all").stdout
     (tmp_path / "module_0001.jit_f.cpu_after_optimizations.txt").write_text("x")
     _, said = on_terminal("doctor", tmp_path, columns=30)
-    assert "(| cat has all)" in " ".join(plain(said).split())
+    assert "(| cat shows all)" in " ".join(plain(said).split())
 
 
 def test_a_shape_is_whole_and_what_has_no_room_is_a_flag_away(filled):

@@ -14,7 +14,7 @@ from memhouse.advice.finding import (
     to_follow,
     with_true_range,
 )
-from memhouse.cli.render.text import as_code, as_text
+from memhouse.cli.render.markdown import as_code, as_text
 from memhouse.queries.check import what_to_change
 from memhouse.schema.readable import human_bytes
 
