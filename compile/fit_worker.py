@@ -115,7 +115,7 @@ def _devices(topology: str) -> tuple[list[Any], dict[str, str]]:
             found = topologies.get_topology_desc(
                 Path(topology).stem,
                 platform="cuda",
-                target_config=Path(topology).read_text(),
+                target_config=Path(topology).read_text(encoding="utf-8"),
                 topology="1x1x1",
             )
         except Exception as error:
@@ -347,7 +347,9 @@ def _conv_flops(eqn: Any) -> int:
 def _identified(lowered: Any, topology: str, versions: dict[str, str]) -> dict[str, Any]:
     """The program's name and devices, and a hash of all that decides what is compiled of it."""
     flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
-    target = Path(topology).read_text() if topology.endswith(TARGET_SUFFIX) else topology
+    target = (
+        Path(topology).read_text(encoding="utf-8") if topology.endswith(TARGET_SUFFIX) else topology
+    )
     whole = json.dumps([target, sorted(versions.items()), flags, lowered.as_text()])
     attributes = lowered.compiler_ir().operation.attributes
     counts = [attributes[f"mhlo.num_{of}"].value for of in ("partitions", "replicas")]

@@ -111,11 +111,11 @@ class _Memory:
         """The program's figures; raises UsageError for what is no program."""
         __tracebackhide__ = True
         from .. import UsageError, read, record
-        from ..ingest.sources.compiled import is_compiled
 
         held = isinstance(program, str | bytes | bytearray | memoryview | os.PathLike)
-        is_read = held or is_compiled(program)
-        takes = read if is_read and not (args or kwargs) else record
+        # Flax NNX and Equinox wrap JAX's compiled program, as `compiled`.
+        is_compiled = held or any(hasattr(program, a) for a in ("runtime_executable", "compiled"))
+        takes = read if is_compiled and not (args or kwargs) else record
         try:
             module = takes(program, *args, **kwargs)
         except UsageError as error:
