@@ -40,5 +40,5 @@ LATIN_1 = {"PYTHONIOENCODING": "latin-1"}
 )
 def test_commands_print_in_other_locales(command, environment):
     done = run_process(*command.split(), "--db", samples_warehouse(), env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
     assert done.stdout.isascii()
