@@ -3,6 +3,8 @@
 import os
 import sys
 
+from .encoding import replace_unencodable
+
 _WRONG_USAGE = 2
 _BISECTION_ABORTS = 128
 
@@ -10,6 +12,7 @@ _BISECTION_ABORTS = 128
 def main() -> None:
     """The entry point: run the command and end the process."""
     _open_standard_streams()
+    replace_unencodable(sys.stdout, sys.stderr)
     # At its own exit Python writes again to a stream that failed, and fails with its own status.
     os._exit(run())
 

@@ -269,7 +269,7 @@ class Fit:
             return Point(topology, arguments, "failed", message=done["failed"])
         forget_folder(folder)
         if done["refused"]:
-            (folder / "compile.log").write_text(done["refused"] + "\n")
+            (folder / "compile.log").write_text(done["refused"] + "\n", encoding="utf-8")
         device = device_name(topology)
         said = ",".join(f"{name}={value}" for name, value in arguments.items())
         run_id = _UNUSUAL.sub("_", f"fit-{self.asked.name}-{device}-{said}-{content[:8]}")

@@ -213,7 +213,7 @@ def _resident_bytes(pid: int) -> int:
     """The memory that a process has; 0 if nothing says it."""
     try:
         # Linux; elsewhere a program says it.
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
     except (OSError, IndexError, ValueError):
         said = subprocess.run(
             ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False

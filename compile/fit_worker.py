@@ -115,7 +115,7 @@ def _devices(topology: str) -> tuple[list[Any], dict[str, str]]:
             found = topologies.get_topology_desc(
                 Path(topology).stem,
                 platform="cuda",
-                target_config=Path(topology).read_text(),
+                target_config=Path(topology).read_text(encoding="utf-8"),
                 topology="1x1x1",
             )
         except Exception as error:
@@ -143,32 +143,92 @@ def _lowered(
 
     takes = inspect.signature(build).parameters
     built = build(devices, **arguments) if "devices" in takes else build(**arguments)
-    if hasattr(built, "compile") and hasattr(built, "compiler_ir"):
+    # Flax NNX and Equinox wrap the lowered program of JAX.
+    lowered = getattr(built, "lowered", built)
+    if hasattr(lowered, "compile") and hasattr(lowered, "compiler_ir"):
         if donated:
             raise _WrongError("it returned a lowered program, in which no more can be donated")
-        return built, None
+        _require_platform(lowered, devices[0].platform)
+        return lowered, None
     wanted = "return a jitted function and the tuple of its arguments: return jax.jit(step), (x,)"
     if not isinstance(built, tuple) or len(built) != 2:
         raise _WrongError(f"it returned {_kind(built)}: {wanted}")
-    jitted, args = built
-    if not hasattr(jitted, "lower"):
-        raise _WrongError(f"it returned {_kind(jitted)}, which is not jitted: {wanted}")
+    given, args = built
     if not isinstance(args, tuple | list):
         raise _WrongError(f"the arguments that it returned are {_kind(args)}: {wanted}")
+    jitted, args = _unbound(given, tuple(args))
+    if not hasattr(jitted, "lower"):
+        raise _WrongError(f"it returned {_kind(given)}, which is not jitted: {wanted}")
     leaves = jax.tree.leaves(args)
     if not any(_is_placed(leaf) for leaf in leaves):
         alone = jax.sharding.SingleDeviceSharding(devices[0])
         args = jax.tree.map(lambda leaf: _shape(leaf, alone), args)
+    if _is_of_equinox(jitted):
+        jitted, args = _of_arrays(jitted, args)
     if donated:
         jitted = _donating(jitted, jitted.lower(*args), args, donated)
     if not hasattr(jitted, "trace"):
-        return jitted.lower(*args), None
+        lowered = jitted.lower(*args)
+        return getattr(lowered, "lowered", lowered), None
     traced = jitted.trace(*args)
+    traced = getattr(traced, "traced", traced)
     flops = None
     # A JAX that names things otherwise compiles all the same.
     with contextlib.suppress(AttributeError, KeyError, TypeError):
         flops = _flops(traced.jaxpr.jaxpr)
     return traced.lower(), flops
+
+
+def _require_platform(lowered: Any, platform: str) -> None:
+    """Refuse a program that was lowered for another platform than the topology's."""
+    # JAX has no public name for it; without it the compiler of the other platform is used.
+    platforms = getattr(getattr(lowered, "_lowering", None), "_platforms", None)
+    if platforms and platform not in platforms:
+        raise _WrongError(
+            f"it returned a program lowered for {', '.join(platforms)}, not for {platform}: return"
+            " jax.jit(step), (x,), or lower with arguments that have a sharding over `devices`"
+        )
+
+
+def _unbound(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The function and arguments of a partial, Python's or Equinox's, or of a bound method."""
+    while True:
+        if inspect.ismethod(function):
+            function, args = function.__func__, (function.__self__, *args)
+        elif hasattr(function, "func") and not getattr(function, "keywords", True):
+            function, args = function.func, (*function.args, *args)
+        else:
+            return function, args
+
+
+def _is_of_equinox(jitted: Any) -> bool:
+    return type(jitted).__module__.partition(".")[0] == "equinox"
+
+
+def _of_arrays(jitted: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """A function of JAX around Equinox's, and its arguments without the leaves that are no arrays.
+
+    `eqx.filter_jit` takes a jax.ShapeDtypeStruct for a constant, but not what JAX traces of it.
+    """
+    import jax
+
+    def arrays_of(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf if _is_array(leaf) else None, tree)
+
+    @functools.wraps(jitted)
+    def around(*arrays: Any) -> Any:
+        all_args = jax.tree.map(
+            lambda array, leaf: leaf if array is None else array,
+            arrays,
+            args,
+            is_leaf=lambda leaf: leaf is None,
+        )
+        return arrays_of(jitted(*all_args))
+
+    # donate="all" and donate="all-except-first"
+    first, rest = (getattr(jitted, f"donate_{which}", False) for which in ("first", "rest"))
+    donated = [index for index in range(len(args)) if (rest if index else first)]
+    return jax.jit(around, donate_argnums=donated), arrays_of(args)
 
 
 def _donating(jitted: Any, lowered: Any, args: Sequence[Any], donated: Sequence[str]) -> Any:
@@ -224,11 +284,15 @@ def _shape(leaf: Any, sharding: Any) -> Any:
     """What stands for an array on a device that is not there."""
     import jax
 
-    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+    if not _is_array(leaf):
         return leaf
     weak = bool(getattr(leaf, "weak_type", False))
     struct: Any = jax.ShapeDtypeStruct
     return struct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak)
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
 def _flops(jaxpr: Any) -> int | None:
@@ -283,7 +347,9 @@ def _conv_flops(eqn: Any) -> int:
 def _identified(lowered: Any, topology: str, versions: dict[str, str]) -> dict[str, Any]:
     """The program's name and devices, and a hash of all that decides what is compiled of it."""
     flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
-    target = Path(topology).read_text() if topology.endswith(TARGET_SUFFIX) else topology
+    target = (
+        Path(topology).read_text(encoding="utf-8") if topology.endswith(TARGET_SUFFIX) else topology
+    )
     whole = json.dumps([target, sorted(versions.items()), flags, lowered.as_text()])
     attributes = lowered.compiler_ir().operation.attributes
     counts = [attributes[f"mhlo.num_{of}"].value for of in ("partitions", "replicas")]

@@ -92,7 +92,7 @@ class Asked:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                text=True,
+                encoding="utf-8",
                 errors="backslashreplace",
                 # Ctrl-C is for the recorded command.
                 start_new_session=True,
@@ -391,7 +391,7 @@ def own_flags(environment: Mapping[str, str]) -> str:
     if not flags or flags.startswith("-"):
         return flags
     try:
-        return Path(flags).read_text(errors="surrogateescape").strip()
+        return Path(flags).read_text(encoding="utf-8", errors="surrogateescape").strip()
     except OSError:
         # XLA, too, passes over a file that it cannot read.
         return ""

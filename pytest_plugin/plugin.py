@@ -113,7 +113,8 @@ class _Memory:
         from .. import UsageError, read, record
 
         held = isinstance(program, str | bytes | bytearray | memoryview | os.PathLike)
-        is_compiled = held or hasattr(program, "runtime_executable")
+        # Flax NNX and Equinox wrap JAX's compiled program, as `compiled`.
+        is_compiled = held or any(hasattr(program, a) for a in ("runtime_executable", "compiled"))
         takes = read if is_compiled and not (args or kwargs) else record
         try:
             module = takes(program, *args, **kwargs)

@@ -278,14 +278,16 @@ def _notes(text: str) -> dict[str, str]:
 def _meanings() -> dict[str, str]:
     """What a column's name means wherever it has no comment of its own."""
     meanings = {metric.name: metric.meaning for metric in METRICS.values()}
-    return meanings | _notes((_HERE / "views/columns.txt").read_text())
+    return meanings | _notes((_HERE / "views/columns.txt").read_text(encoding="utf-8"))
 
 
 @cache
 def _scripts() -> dict[str, str]:
     """The files that define views and macros, in the order in which they are run."""
     files = [*sorted(_HERE.glob("views/*.sql")), *sorted(_HERE.glob("macros/*.sql"))]
-    scripts = {f"{file.parent.name}/{file.name}": file.read_text() for file in files}
+    scripts = {
+        f"{file.parent.name}/{file.name}": file.read_text(encoding="utf-8") for file in files
+    }
     return {"history/views.sql": series.VIEWS, **scripts}
 
 
@@ -350,7 +352,7 @@ def macro_columns(macro: Macro) -> dict[str, str]:
 def examples() -> dict[str, list[Example]]:
     """The examples of each public table, view and macro, in `examples.sql`."""
     of_relation: dict[str, list[Example]] = {}
-    for name, title, sql in _EXAMPLE.findall((_HERE / "examples.sql").read_text()):
+    for name, title, sql in _EXAMPLE.findall((_HERE / "examples.sql").read_text(encoding="utf-8")):
         of_relation.setdefault(name, []).append(Example(title, sql))
     return of_relation
 
@@ -368,7 +370,7 @@ def statement(name: str) -> str:
 @cache
 def statements(subject: str) -> dict[str, str]:
     """The statements of a file in `statements/` by name."""
-    text = (_HERE / "statements" / f"{subject}.sql").read_text()
+    text = (_HERE / "statements" / f"{subject}.sql").read_text(encoding="utf-8")
     alone, *parts = _NAME.split(text)
     pairs = zip(parts[::2], parts[1::2], strict=True)
     named = {subject: alone, **{f"{subject}.{name}": sql for name, sql in pairs}}
@@ -381,7 +383,7 @@ def checks() -> tuple[Check, ...]:
     found = [
         Check(file.stem, _first_line(text), text)
         for file in _HERE.glob("checks/*.sql")
-        for text in [file.read_text()]
+        for text in [file.read_text(encoding="utf-8")]
     ]
     found += [_keys_are_unique(), _references_lead_to_rows()]
     return tuple(sorted(found, key=lambda check: check.name))
@@ -441,7 +443,11 @@ def _has_views(store: Store) -> bool:
 @cache
 def _digest() -> str:
     """A hash of everything that defines views and their comments."""
-    written = [*_scripts().values(), (_HERE / "views/columns.txt").read_text(), repr(METRICS)]
+    written = [
+        *_scripts().values(),
+        (_HERE / "views/columns.txt").read_text(encoding="utf-8"),
+        repr(METRICS),
+    ]
     return hashlib.sha256("".join(written).encode()).hexdigest()
 
 

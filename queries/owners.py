@@ -136,7 +136,7 @@ def read_roles(given: Roles) -> OwnRoles:
         except ValueError as error:
             raise UsageError(str(error), "roles") from None
     try:
-        document = tomllib.loads(Path(given).read_text())
+        document = tomllib.loads(Path(given).read_text(encoding="utf-8"))
         if unknown := sorted(document.keys() - {"roles"}):
             raise ValueError(f"unknown setting {unknown[0]!r}: use the table [roles]")
         return _parse(document.get("roles"))

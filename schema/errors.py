@@ -121,7 +121,9 @@ def _holder(said: str) -> str:
     if found is None:
         return "another process"
     try:
-        command = _short(Path(f"/proc/{found[1]}/cmdline").read_text(errors="replace"))
+        command = _short(
+            Path(f"/proc/{found[1]}/cmdline").read_text(encoding="utf-8", errors="replace")
+        )
     except OSError:
         return f"process {found[1]}"
     return f"process {found[1]} ({command})" if command else f"process {found[1]}"

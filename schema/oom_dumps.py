@@ -48,7 +48,7 @@ def dumps_that_fit(
         names = {report["instruction"]: report["shape"] if is_scoped else None}
     if report["kind"] == "runtime" and not names and report["module_name"] is None:
         return []
-    query = (resources.files(__package__) / "oom_dumps.sql").read_text()
+    query = (resources.files(__package__) / "oom_dumps.sql").read_text(encoding="utf-8")
     parameters = [list(names), list(names.values()), report["module_name"], run_id]
     found = [
         row

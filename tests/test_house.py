@@ -129,6 +129,22 @@ def test_the_engine_is_plain_loops():
     assert not {(module, name) for module, name in names if name in ("numpy", "pyarrow", "pandas")}
 
 
+def test_files_are_read_and_written_as_utf8():
+    """Without an encoding Python takes that of the locale, which may be ASCII."""
+    for module, file in files().items():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            arguments = {keyword.arg for keyword in node.keywords}
+            is_file = node.func.attr in ("read_text", "write_text")
+            # `open` with the mode "w" or "r", and not "rb" or the flags of `os.open`.
+            is_open = node.func.attr == "open" and any(
+                isinstance(mode, ast.Constant) and mode.value in ("r", "w", "a", "x")
+                for mode in node.args
+            )
+            assert "encoding" in arguments or not (is_file or is_open), f"{module}:{node.lineno}"
+
+
 def to_be_packed():
     """Every file that the package needs, relative to the checkout."""
     kinds = (".py", ".sql", ".txt", ".json", ".typed", ".html", ".css", ".js", ".zst")

@@ -5,6 +5,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 from ...schema import ids
@@ -42,9 +43,10 @@ def program_of(given: object) -> Read:
         return _of_content(_read_file(Path(given)))
     if isinstance(given, bytes | bytearray | memoryview):
         return _of_content(bytes(given))
-    if is_compiled(given):
-        return _of_compiled(given)
-    raise cannot_be_read(given)
+    stage = unwrap(given)
+    if is_compiled(stage):
+        return _of_compiled(stage)
+    raise cannot_be_read(stage)
 
 
 def _read_file(path: Path) -> bytes:
@@ -185,14 +187,27 @@ def is_of_jax(given: object) -> bool:
     )
 
 
+def unwrap(given: Any) -> Any:
+    """The lowered or compiled program of JAX inside a framework's wrapper; other objects as is.
+
+    The Lowered and Compiled of Flax NNX and of Equinox have it as `lowered` or `compiled`.
+    """
+    if is_of_jax(given):
+        return given
+    stages = (getattr(given, name, None) for name in ("lowered", "compiled"))
+    return next((stage for stage in stages if is_of_jax(stage)), given)
+
+
 def is_compiled(given: object) -> bool:
     """Whether it is what `lowered.compile()` gives."""
-    return is_of_jax(given) and hasattr(given, "runtime_executable")
+    stage = unwrap(given)
+    return is_of_jax(stage) and hasattr(stage, "runtime_executable")
 
 
 def is_lowered(given: object) -> bool:
     """Whether it is what `jax.jit(f).lower(…)` gives."""
-    return is_of_jax(given) and hasattr(given, "compile") and hasattr(given, "compiler_ir")
+    stage = unwrap(given)
+    return is_of_jax(stage) and hasattr(stage, "compile") and hasattr(stage, "compiler_ir")
 
 
 def to_lowered(given: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -200,15 +215,18 @@ def to_lowered(given: Any, arguments: tuple[Any, ...], named: dict[str, Any]) ->
     if is_lowered(given):
         if arguments or named:
             raise UsageError("it is lowered already: leave its arguments out", _WHAT)
-        return given
+        return unwrap(given)
     if is_compiled(given):
         raise UsageError(
             "it is compiled already: read it with memhouse.read(compiled), or record the lowered"
             " program: jax.jit(f).lower(...)",
             _WHAT,
         )
-    if is_of_jax(given) and callable(getattr(given, "lower", None)):
-        return given.lower(*arguments, **named)
+    function, arguments, named = _unbound(given, arguments, named)
+    if _can_lower(function):
+        lowered = unwrap(function.lower(*arguments, **named))
+        if is_lowered(lowered):
+            return lowered
     if callable(given):
         raise UsageError("only a jitted function can be recorded: use jax.jit(f)", _WHAT)
     raise UsageError(
@@ -216,9 +234,29 @@ def to_lowered(given: Any, arguments: tuple[Any, ...], named: dict[str, Any]) ->
     )
 
 
+def _can_lower(given: object) -> bool:
+    """Whether it is a jitted function of JAX or of a framework; text has a method `lower` too."""
+    return not isinstance(given, str | bytes) and callable(getattr(given, "lower", None))
+
+
+def _unbound(
+    function: Any, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The function and arguments of a partial, Python's or Equinox's, or of a bound method."""
+    while True:
+        if isinstance(function, MethodType):
+            function, arguments = function.__func__, (function.__self__, *arguments)
+        elif all(hasattr(function, name) for name in ("func", "args", "keywords")):
+            arguments = (*function.args, *arguments)
+            named = dict(function.keywords) | named
+            function = function.func
+        else:
+            return function, arguments, named
+
+
 def cannot_be_read(given: object) -> UsageError:
     """The error for an object that holds no compiled program."""
-    if is_of_jax(given) and (is_lowered(given) or callable(getattr(given, "lower", None))):
+    if is_lowered(given) or _can_lower(given):
         return UsageError(
             "it is not compiled yet: use memhouse.record, which compiles it", "program"
         )

@@ -85,7 +85,7 @@ class _File(_Table):
 def read_limits(path: str | os.PathLike[str], default: Limits) -> Policy:
     """The policy in a file; what it does not set stays as in `default`. Raises UsageError."""
     try:
-        return parse_limits(Path(path).read_text(), default, os.fspath(path))
+        return parse_limits(Path(path).read_text(encoding="utf-8"), default, os.fspath(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}", "limits") from None
     except ValueError as error:

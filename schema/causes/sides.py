@@ -299,4 +299,4 @@ def _flags(rows: Rows, pairs: Iterable[Pair]) -> dict[tuple[int, int], list[Flag
 
 @cache
 def _sql(name: str) -> str:
-    return (resources.files(__package__) / f"{name}.sql").read_text()
+    return (resources.files(__package__) / f"{name}.sql").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from .pairing import Dump, Series, match_dumps
 
 _SQL = resources.files(__package__)
 # Creates the views that derive the history, of which some serve here as well.
-VIEWS = (_SQL / "views.sql").read_text()
+VIEWS = (_SQL / "views.sql").read_text(encoding="utf-8")
 # The rows of `find_causes` for pairs of an earlier and a later dump.
 Causes = Callable[[Sequence[tuple[int, int]]], pa.Table]
 
@@ -145,7 +145,7 @@ def _new_series(
 def explain_changes(connection: duckdb.DuckDBPyConnection, causes: Causes) -> None:
     """Store the cause of each change that has none, or one against another dump before it."""
     connection.execute(_FORGET_TERMS)
-    pairs = connection.execute((_SQL / "unexplained.sql").read_text()).fetchall()
+    pairs = connection.execute((_SQL / "unexplained.sql").read_text(encoding="utf-8")).fetchall()
     if not pairs:
         return
     answers = causes([pair for pair in pairs if pair[0] is not None]).to_pylist()

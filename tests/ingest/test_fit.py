@@ -1,7 +1,10 @@
 """Fit: the search against brute force, and one real program from the question to the answer."""
 
+import functools
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 
 import memhouse
 from memhouse.cli.render.chart import print_policies
+from memhouse.compile import fit_worker
 from memhouse.compile.fit import Fit, Point
 from memhouse.compile.fit_answer import answer
 from memhouse.compile.fit_axes import Asked
@@ -285,6 +289,70 @@ def test_a_program_from_the_question_to_the_answer(program, monkeypatch):
     assert "+100 % work above the program's own: it is replicated over its 2 devices" in replicated
     works = {row["how"]: row["extra_work_ratio"] for row in found.rows.arrow().to_pylist()}
     assert works == {"loops": None, "replicated": 1.0, "shared": 0.0}
+
+
+class FilterJit:
+    """A stand-in for the function that eqx.filter_jit(…, donate="all-except-first") returns."""
+
+    __module__ = "equinox._jit"
+    donate_first = False
+    donate_rest = True
+
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args):
+        return self.__wrapped__(*args)
+
+    def lower(self, *args):
+        raise TypeError("a ShapeDtypeStruct is a constant for Equinox")
+
+
+@dataclass
+class FrameworkLowered:
+    """A stand-in for the Lowered of Flax NNX and Equinox."""
+
+    lowered: Any
+
+
+@pytest.fixture
+def jax():
+    found = pytest.importorskip("jax", reason="jax is not installed: it is in the dev extra")
+    found.config.update("jax_platforms", "cpu")
+    return found
+
+
+def lowered_for_cpu(jax, *built):
+    """What the worker makes of what a build function returns."""
+    value = built if len(built) > 1 else built[0]
+    return fit_worker._lowered(lambda: value, jax.devices("cpu"), {}, ())
+
+
+def test_the_arguments_of_equinox_are_its_arrays(jax):
+    """A model has leaves that are no arrays, such as its activation."""
+    x = jax.ShapeDtypeStruct((8, 4), "float32")
+    model = {"activation": jax.numpy.tanh, "weight": np.ones((4, 4), np.float32)}
+
+    def step(model, x):
+        return model["activation"](x @ model["weight"]), model
+
+    lowered, flops = lowered_for_cpu(jax, FilterJit(step), (model, x))
+    ((stepped, batch), _) = lowered.args_info
+    assert stepped["activation"] is None
+    assert (stepped["weight"].donated, batch.donated) == (False, True)
+    assert flops == 2 * 8 * 4 * 4
+    # The model's method is a partial.
+    method = functools.partial(FilterJit(step), model)
+    assert lowered_for_cpu(jax, method, (x,))[0].as_text() == lowered.as_text()
+
+
+def test_a_lowered_program_is_of_the_topologys_platform(jax):
+    traced = jax.jit(lambda x: x + 1).trace(np.ones(3, np.float32))
+    lowered = traced.lower()
+    for built in (lowered, FrameworkLowered(lowered)):
+        assert lowered_for_cpu(jax, built) == (lowered, None)
+    with pytest.raises(fit_worker._WrongError, match=r"lowered for tpu, not for cpu: return"):
+        lowered_for_cpu(jax, traced.lower(lowering_platforms=("tpu",)))
 
 
 @pytest.mark.slow

@@ -1,6 +1,9 @@
 """In Python: what JAX compiles is recorded and read, with the figures of its dump."""
 
+import functools
 import gzip
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,6 +99,66 @@ def test_what_can_be_recorded(jitted, recorded):
         assert program_id(again) == program_id(recorded)
 
 
+@dataclass
+class FrameworkJit:
+    """A stand-in for what flax.nnx.jit and eqx.filter_jit return, with the same attributes."""
+
+    jitted: Any
+
+    def __call__(self, *args):
+        return self.jitted(*args)
+
+    def lower(self, *args, **kwargs):
+        return FrameworkLowered(self.jitted.lower(*args, **kwargs))
+
+
+@dataclass
+class FrameworkLowered:
+    """A stand-in for the Lowered of Flax NNX and Equinox."""
+
+    lowered: Any
+
+    def compile(self):
+        return FrameworkCompiled(self.lowered.compile())
+
+    def as_text(self):
+        return self.lowered.as_text()
+
+
+@dataclass
+class FrameworkCompiled:
+    """A stand-in for the Compiled of Flax NNX and Equinox."""
+
+    compiled: Any
+
+
+def test_wrappers_of_frameworks_are_recorded_and_read(jitted, recorded, compiled):
+    """Flax NNX and Equinox wrap what JAX returns; `Partial` is what a jitted method is."""
+    function = FrameworkJit(jitted)
+    lowered = function.lower(*ARGUMENTS)
+    for again in (
+        memhouse.record(function, *ARGUMENTS),
+        memhouse.record(lowered),
+        memhouse.record(functools.partial(function, ARGUMENTS[0]), X),
+        memhouse.record(functools.partial(jitted, x=X), ARGUMENTS[0]),
+        memhouse.read(lowered.compile()),
+    ):
+        assert program_id(again) == program_id(recorded)
+    with pytest.raises(memhouse.UsageError, match="it is not compiled yet"):
+        memhouse.read(lowered)
+    with pytest.raises(memhouse.UsageError, match="it is compiled already"):
+        memhouse.record(lowered.compile())
+
+
+def test_a_jitted_method_is_recorded(jax):
+    class Model:
+        @functools.partial(jax.jit, static_argnums=0)
+        def double(self, x):
+            return 2 * x
+
+    assert memhouse.record(Model().double, X).name == "jit_double"
+
+
 def test_a_compiled_program_says_what_its_dump_says(compiled, recorded):
     read = memhouse.read(compiled)
     assert (read.name, read.origin, read.source) == ("jit_step", "derived", "buffer assignment")
@@ -143,7 +206,7 @@ def test_what_cannot_be_read_is_wrong_usage(jitted):
 
 
 def test_what_cannot_be_recorded_is_wrong_usage(jitted, compiled):
-    for given in (double, None, "HloModule", compiled):
+    for given in (double, functools.partial(double, X), None, "HloModule", compiled):
         with pytest.raises(memhouse.UsageError):
             memhouse.record(given)
     # What is lowered takes no arguments.
