@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import typer
 from typer.models import OptionInfo
 
+from .formats import Format
+
 DEFAULT_DB = "memhouse.duckdb"
 # A nightly ingest ends within ten minutes; a prompt that someone left open may not.
 DEFAULT_WAIT = 600
-# How rows are printed; a command that prints something else too names that beside these.
-Format = Literal["table", "csv", "json", "markdown"]
 
 _COMPLETED = {
     "runs": "SELECT run_id AS name FROM runs ORDER BY run_at DESC, run_seq DESC",

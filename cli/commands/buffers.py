@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from ..formats import FOR_SCRIPTS
 from ..opening import open_warehouse
 from ..parameters import (
     DEFAULT_DB,
@@ -17,7 +18,7 @@ from ..parameters import (
     Wait,
     Wide,
 )
-from ..render.text import FOR_SCRIPTS, print_captioned
+from ..render.text import print_captioned
 
 EXAMPLE = "memhouse buffers llama-v5e -n 4"
 # Columns of csv, json and wide tables only.

@@ -9,10 +9,11 @@ from ...queries import check as gate
 from ...queries.arguments import metric_column
 from ...queries.check import Changes, Check
 from ..errors import CANNOT_BE_JUDGED, bisecting
+from ..formats import FOR_SCRIPTS, Format
 from ..opening import open_warehouse
-from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, Format, Space, Wait, completer
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, Db, Space, Wait, completer
 from ..render.github import print_annotations
-from ..render.text import FOR_SCRIPTS, is_terminal, print_note
+from ..render.text import is_terminal, print_note
 from ..render.verdicts import print_check
 
 EXAMPLE = "memhouse check --max-growth 2%"

@@ -9,22 +9,16 @@ import typer
 
 from ... import __version__
 from ...compile.record import ask_versions, find_interpreter, own_flags, version_labels
-from ...ingest.dry_run import examine
-from ...ingest.nothing_found import nothing_found
-from ...ingest.sources.files import exists
 from ...queries.result import counted
 from ...schema.errors import WarehouseBusyError, WarehouseError
 from ...schema.readable import command, human_bytes, one_line
 from ...warehouse import Warehouse
-from ..errors import FAILED
 from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB
+from ..render.examination import print_examination
 from ..render.text import (
     print_commands,
-    print_error,
-    print_note,
     print_prose,
-    print_rows,
     print_text,
 )
 from ..settings import find_settings
@@ -55,30 +49,7 @@ def doctor(
     if path is None:
         _print_environment()
         return
-    if not exists(path):
-        print_error(f"{path}: there is no such file or folder")
-        raise typer.Exit(FAILED)
-    dump = examine(path)
-    for problem in dump.problems:
-        print_error(problem)
-    if len(dump.files):
-        columns = ["what", "files", "size_bytes", "ingest"]
-        print_rows(dump.files.select(columns), "table", has_format=False)
-    if dump.programs:
-        platforms = [f"{name} {count}" for name, count in dump.platforms.items()]
-        targets = ", ".join([*platforms, *(f"libtpu cl_{name}" for name in dump.compilers)])
-        programs = counted(dump.programs, "program")
-        print_text(f"\n{programs}: {targets}\n" if targets else f"\n{programs}\n")
-        print_rows(dump.questions, "table", has_format=False)
-    for hint in dump.hints:
-        print_note(hint)
-    if dump.logs and not dump.programs:
-        remedy = command("oom", names=dump.logs[:1])
-        print_note(f"if memory ran out, this command explains the log: {remedy}")
-    elif not dump.programs:
-        if not dump.problems:
-            print_error(nothing_found(path))
-        raise typer.Exit(FAILED)
+    print_examination(path)
 
 
 def _print_environment() -> None:

@@ -13,8 +13,9 @@ from ...compile.fitted import Fitted
 from ...compile.record import ending_well
 from ...queries.arguments import parse_device_memory, parse_size
 from ...schema.readable import human_bytes
+from ..formats import Format
 from ..opening import ingesting
-from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
 from ..render.text import is_terminal, print_note, print_prose, print_rows, results
 
 EXAMPLE = "memhouse fit train.py:build --batch 8..512 --topology v5e:2x2"

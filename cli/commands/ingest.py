@@ -37,6 +37,7 @@ from ..parameters import (
     Wait,
     parse_labels,
 )
+from ..render.examination import print_examination
 from ..render.text import print_error, print_note
 from ..settings import find_settings
 
@@ -114,6 +115,10 @@ def ingest(
             "--orders", help="Also try other instruction orders: 0.06 s per thousand instructions."
         ),
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what would be ingested, as `memhouse doctor` does."),
+    ] = False,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Ingest XLA's memory dumps, each PATH as one run; with --run all are one.
@@ -124,6 +129,10 @@ def ingest(
     changed, both runs are kept: the newer is the run NAME@TIME. With --host each host of a job
     ingests its own part of the run NAME.
     """
+    if dry_run:
+        for path in paths:
+            print_examination(path)
+        return
     for option, is_set in {"--replace": replace, "--host": host is not None}.items():
         if is_set and run is None:
             raise typer.BadParameter("requires --run NAME", param_hint=option)

@@ -14,8 +14,9 @@ from ...queries.runs import run_names
 from ...schema.errors import MemhouseError, WarehouseBusyError, WarehouseError
 from ...schema.readable import human_bytes
 from ..errors import FAILED
+from ..formats import Format
 from ..opening import open_warehouse
-from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format
+from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db
 from ..render.text import print_note, print_paragraph, print_rows, print_table, print_text
 
 EXAMPLE = "memhouse oom train.log"

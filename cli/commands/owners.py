@@ -9,6 +9,7 @@ import typer
 from ...queries.modules import find_module
 from ...queries.result import Rows
 from ...queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, speedscope
+from ..formats import Format
 from ..opening import open_warehouse
 from ..parameters import (
     DEFAULT_DB,
@@ -16,7 +17,6 @@ from ..parameters import (
     By,
     Callers,
     Db,
-    Format,
     Limit,
     Module,
     RunOfModule,

@@ -1,8 +1,9 @@
 """`memhouse peaks`: the peak of each program."""
 
+from ..formats import FOR_SCRIPTS
 from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, All, AsFormat, Db, Run, Wait, Workload
-from ..render.text import FOR_SCRIPTS, print_rows
+from ..render.text import print_rows
 
 EXAMPLE = "memhouse peaks --workload llama-v5e"
 

@@ -7,9 +7,10 @@ import pyarrow as pa
 import typer
 
 from ...queries.result import Rows, listed
+from ..formats import FOR_SCRIPTS
 from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
-from ..render.text import FOR_SCRIPTS, print_rows
+from ..render.text import print_rows
 
 EXAMPLE = "memhouse runs"
 

@@ -3,7 +3,7 @@
 import shlex
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from importlib.resources import files
 from pathlib import Path
@@ -13,33 +13,42 @@ import zstandard
 
 from ... import open as open_warehouse
 from ...schema.errors import UsageError
-from ..app import build_app
+from ..commands.advise import advise
+from ..commands.diff import diff
+from ..commands.owners import owners
+from ..commands.peaks import peaks
+from ..commands.trends import trends
 from ..render.text import print_commands, print_prose, print_text
 
-# Arguments of `memhouse`, and an explanation of its output.
-STEPS = (
+# What is typed after `memhouse`, the command with these arguments, and its explanation.
+STEPS: tuple[tuple[str, Callable[[str], None], str], ...] = (
     (
         "peaks",
+        peaks,
         "The peak of each program, by memory space: hbm is the chip's main memory, vmem and smem "
         "are memories of its core. Headroom is the unused memory of the chip.",
     ),
     (
         "owners llama-v5e -n 5",
+        lambda db: owners("llama-v5e", db, limit=5),
         "The owners of the training step's peak, by line of Python. (arguments) are the weights, "
         "the optimizer's state and the batch. Also --by scope, role, op, dtype or pass.",
     ),
     (
         "trends",
+        trends,
         "The growth from run to run, and its causes: the decoder's cache became longer, the "
         "training step got a larger batch, then a third layer, and finally lost a donation.",
     ),
     (
         "diff 2026-10-07 2026-10-08 -n 3",
+        lambda db: diff("2026-10-07", "2026-10-08", db, limit=3),
         "The parts of that last step: the arguments are no longer donated (alias), so the "
         "optimizer's results are additional buffers.",
     ),
     (
         "advise llama-v5e",
+        lambda db: advise("llama-v5e", db),
         "The change with the largest saving: the program is replayed with the arguments donated "
         "again, and its peak falls by the growth of that run.",
     ),
@@ -62,11 +71,11 @@ _NAME = "memhouse-demo.duckdb"
 def walk(db: Path) -> None:
     """Run and explain the steps; stderr goes to stdout, so that the output stays in order."""
     on_db = ["--db", str(db)]
-    for number, (command, explanation) in enumerate(STEPS, 1):
-        arguments = [*command.split(), *on_db]
-        print_text(f"\n[{number}/{len(STEPS)}] $ {shlex.join(['memhouse', *arguments])}")
+    for number, (typed, command, explanation) in enumerate(STEPS, 1):
+        words = ["memhouse", *typed.split(), *on_db]
+        print_text(f"\n[{number}/{len(STEPS)}] $ {shlex.join(words)}")
         with redirect_stderr(sys.stdout):
-            build_app()(arguments, prog_name="memhouse", standalone_mode=False)
+            command(str(db))
         print_text("")
         print_prose(f"→ {explanation}")
     print_text("\nNext, on these dumps:")

@@ -16,11 +16,9 @@ import typer
 from ...queries.encoders import csv_parts, json_parts, plain
 from ...queries.result import Column, Rows, fitted_lines, notes, printable, text_columns
 from ...schema.readable import one_line
-from ..parameters import Format
+from ..formats import Format
 from .markdown import markdown_lines
 
-# Formats of plain values: nothing is folded, rounded or truncated in them.
-FOR_SCRIPTS = ("csv", "json")
 _WIDTH = 80
 _MAX_WIDTH = 100
 _UNIT = re.compile(r"(?<=\d) (?=[KMGTP]?i?B\b)")

@@ -62,7 +62,7 @@ def test_five_commands_run_and_say_what_the_text_beside_them_says(demo):
 
 def test_each_command_prints_what_it_prints_when_typed(demo):
     folder, done = demo
-    for typed, _ in STEPS:
+    for typed, *_ in STEPS:
         command = f"memhouse {typed} --db memhouse-demo.duckdb"
         real = run_memhouse(*shlex.split(command)[1:], cwd=folder)
         assert f"$ {command}\n{real.stderr}{real.stdout}" in done.stdout
