@@ -15,8 +15,7 @@ from ..compile.prove import Memory, compiled_memory
 from ..compile.record import ending_well
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
-from .parameters import Format
-from .render.text import print_note, print_rows, print_text
+from .render.text import Format, print_note, print_rows, print_text
 
 _SCHEMA = pa.schema(
     [

@@ -17,8 +17,7 @@ from ...queries.diff import (
     with_sides,
 )
 from ...schema.readable import human_bytes, one_line
-from ..parameters import Format
-from .text import print_json, print_prose, print_rows, print_text
+from .text import Format, print_json, print_prose, print_rows, print_text
 
 # Columns of buffers; --wide, csv and json have all.
 _BUFFER_COLUMNS = (

@@ -8,7 +8,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import pyarrow as pa
 import typer
@@ -16,9 +16,9 @@ import typer
 from ...queries.encoders import csv_parts, json_parts, plain
 from ...queries.result import Column, Rows, fitted_lines, notes, printable, text_columns
 from ...schema.readable import one_line
-from ..parameters import Format
 from .markdown import markdown_lines
 
+Format = Literal["table", "csv", "json", "markdown"]
 # Formats of plain values: nothing is folded, rounded or truncated in them.
 FOR_SCRIPTS = ("csv", "json")
 _WIDTH = 80

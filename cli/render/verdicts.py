@@ -9,9 +9,8 @@ from ...queries.check import Changes, Check
 from ...queries.checking.judge import RESERVED, Verdict
 from ...queries.result import folded
 from ...schema.readable import command, one_line
-from ..parameters import Format
 from .markdown import as_code, as_text, markdown_lines
-from .text import print_paragraph, print_prose, print_rows, print_text
+from .text import Format, print_paragraph, print_prose, print_rows, print_text
 
 _SCHEMA = pa.schema(
     [
