@@ -123,8 +123,8 @@ def _ask_commands(module: str) -> list[tuple[str, str]]:
     """Commands that query a warehouse, with their purpose."""
     return [
         (command("peaks"), "peak of each module"),
-        (command("owners", names=[module]), "lines of Python that own its memory"),
-        (command("trends"), "growth from run to run, and causes"),
+        (command("owners", names=[module]), "source lines that own its memory"),
+        (command("trends"), "growth by run, and its causes"),
         (command("advise", names=[module]), "changes that reduce its peak"),
     ]
 

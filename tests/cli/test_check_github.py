@@ -36,7 +36,7 @@ def test_what_grew_is_an_error_on_the_line_that_owns_it(history, checkout):
     assert "::llama-v5e/jit_train_step: fail: " in command
     assert "1%25 (max_growth)%0A" in command
     assert re.search(r"reserved 331\.44 MiB in 2026-10-02, now .*\(\+", command)
-    assert re.search(r"/train/zoo/zoo\.py:40 has [\d.]+ MiB", command)
+    assert re.search(r"[\d.]+ MiB of it at \S*/train/zoo/zoo\.py:40$", command)
 
 
 def test_a_line_that_the_repository_lacks_is_no_annotation_of_a_file(history, tmp_path):

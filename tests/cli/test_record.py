@@ -169,7 +169,7 @@ def test_the_warehouse_is_not_held_while_the_command_runs(place):
 def test_out_of_memory_is_hinted_at(place):
     done = record(place, *shell(f"{shlex.join(map(str, compiling(TPU, '--oom')))}; exit 1"))
     assert done.returncode == 1
-    assert re.search(r"memhouse oom sh-2\S+ ", done.stderr)
+    assert re.search(r"memhouse oom sh-2\S+\n", done.stderr)
     assert rows(place / "m.duckdb", "SELECT oom FROM dumps") == [(True,)]
 
 
