@@ -29,9 +29,9 @@ def run() -> int:
         # The reader of our output, `head` for one, has had enough: that is not a failure.
         return 0
     except Exception as error:
-        from .errors import told
+        from .errors import report_expected_error
 
-        failed = told(error)
+        failed = report_expected_error(error)
         if failed is None:
             raise
         return failed

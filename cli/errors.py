@@ -70,9 +70,6 @@ def report_expected_error(error: Exception) -> int | None:
     return FAILED
 
 
-# `cli/__init__.py` imports it by this name.
-told = report_expected_error
-
 
 def _message(error: Exception) -> str | None:
     if isinstance(error, MemhouseError):

@@ -11,6 +11,7 @@ variable, which overrides the file; paths in the file are relative to its folder
 """
 
 import glob
+import json
 import os
 import tomllib
 from dataclasses import dataclass, fields
@@ -21,6 +22,14 @@ from ..schema.errors import UsageError
 
 _FILE = "memhouse.toml"
 _PATHS = ("db", "limits")
+_EXAMPLES = {
+    "db": '"nights.duckdb"',
+    "user_code": '["*/our_package/*"]',
+    "entry": '["jit_generate"]',
+    "limits": '"limits.toml"',
+    "macros": '["*.sql"]',
+}
+_MAX_VALUE = 40
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,16 @@ def _read(file: Path) -> Settings:
     return Settings(file, **settings)
 
 
+def _toml(value: Any) -> str:
+    """A value as TOML, truncated."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = "a table" if isinstance(value, dict) else json.dumps(value, default=str)
+    return text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 1]}…"
+
+
 def _value(file: str, name: str, value: Any) -> Any:
+    """The value of a key. Raises UsageError for an unknown key or another type."""
     if name not in _KEYS:
         from ..queries.arguments import nearest
 
@@ -80,8 +98,12 @@ def _value(file: str, name: str, value: Any) -> Any:
         raise UsageError(f"{file}: {name}: unknown; {hint}")
     if name in _PATHS:
         if not isinstance(value, str) or not value:
-            raise UsageError(f"{file}: {name}: it is a text, a path")
+            example = f"{name} = {_EXAMPLES[name]}"
+            raise UsageError(f"{file}: {name}: {_toml(value)} is no path: write {example}")
         return value
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise UsageError(f"{file}: {name}: it is a list of texts, such as [{value!r}]")
+        example = json.dumps([value]) if isinstance(value, str) else _EXAMPLES[name]
+        raise UsageError(
+            f"{file}: {name}: {_toml(value)} is no list of strings: write {name} = {example}"
+        )
     return tuple(value)
