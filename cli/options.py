@@ -1,6 +1,7 @@
 """What commands share: options, what memhouse.toml sets of them, and opening the warehouse."""
 
 import glob
+import json
 import os
 import re
 import tomllib
@@ -158,6 +159,14 @@ def _names(kind: str, db: str) -> list[str]:
 
 _FILE = "memhouse.toml"
 _PATHS = ("db", "limits")
+_EXAMPLES = {
+    "db": '"nights.duckdb"',
+    "mine": '["*/our_package/*"]',
+    "entry": '["jit_generate"]',
+    "limits": '"limits.toml"',
+    "macros": '["*.sql"]',
+}
+_LONGEST_VALUE = 40
 
 
 @dataclass(frozen=True)
@@ -209,16 +218,29 @@ def _read(file: Path) -> Settings:
     return Settings(file, **settings)
 
 
+def _shown(value: Any) -> str:
+    """A value as TOML has it, in a few characters."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = "a table" if isinstance(value, dict) else json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
 def _value(file: str, name: str, value: Any) -> Any:
     if name not in _KEYS:
         hint = nearest(name, _KEYS) or f"use one of {', '.join(_KEYS)}"
         raise UsageError(f"{file}: {name}: unknown; {hint}")
     if name in _PATHS:
         if not isinstance(value, str) or not value:
-            raise UsageError(f"{file}: {name}: it is a text, a path")
+            raise UsageError(
+                f"{file}: {name}: {_shown(value)} is no path: write {name} = {_EXAMPLES[name]}"
+            )
         return value
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise UsageError(f"{file}: {name}: it is a list of texts, such as [{value!r}]")
+        example = json.dumps([value]) if isinstance(value, str) else _EXAMPLES[name]
+        raise UsageError(
+            f"{file}: {name}: {_shown(value)} is no list of strings: write {name} = {example}"
+        )
     return tuple(value)
 
 
