@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
 from .ddl import create_tables
-from .errors import UnpreparedError, WarehouseError, opening_error, with_remedy
+from .errors import UnpreparedError, WarehouseError, not_duckdb, opening_error, with_remedy
 from .history import series
 from .private_folder import private_folder
 from .readable import quoted
@@ -125,11 +125,25 @@ def _open(path: Path, read_only: bool) -> duckdb.DuckDBPyConnection:
     """A connection to the file that has this name, also if `compact` has just replaced the file."""
     while True:
         before = path.stat()
-        connection = duckdb.connect(str(path), read_only=read_only)
+        _refuse_other_formats(path)
+        # DuckDB takes a relative `md:x` for a database of MotherDuck.
+        connection = duckdb.connect(str(path.absolute()), read_only=read_only)
         # From now on our lock keeps `compact` away.
         if os.path.samestat(before, path.stat()):
             return connection
         connection.close()
+
+
+def _refuse_other_formats(path: Path) -> None:
+    """Raise WarehouseError for a file without DuckDB's header.
+
+    DuckDB downloads an extension for a file of SQLite, and opens a database in memory for Parquet.
+    """
+    # DuckDB itself reports a folder, and a file that cannot be read.
+    if path.is_file() and os.access(path, os.R_OK):
+        with path.open("rb") as file:
+            if file.read(12)[8:] != b"DUCK":
+                raise WarehouseError(not_duckdb(str(path)))
 
 
 def _create_file(path: Path) -> None:

@@ -95,8 +95,13 @@ def opening_error(error: duckdb.Error, name: str) -> WarehouseError:
     if _LOCKED.search(said):
         return WarehouseBusyError(name, _holder(said))
     if "not a valid DuckDB database file" in said:
-        return WarehouseError(f"{name} is not a DuckDB database: name another file")
+        return WarehouseError(not_duckdb(name))
     return WarehouseError(f"cannot open {name}: {with_remedy(said)}")
+
+
+def not_duckdb(name: str) -> str:
+    """The message for a file of another format, such as SQLite or Parquet."""
+    return f"{name} is not a DuckDB database: name another file"
 
 
 def duckdb_says(error: duckdb.Error) -> str:

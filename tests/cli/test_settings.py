@@ -59,8 +59,14 @@ def test_runs_get_the_entry_programs(project):
         ("db = ", ["memhouse.toml"]),
         ('limit = "x"', ["limit", "'limits'"]),
         ('size = "x"', ["size", "db, user_code, entry, limits, macros"]),
-        ("db = 3", ["db", "path"]),
-        ('user_code = "*/x/*"', ["user_code", "['*/x/*']"]),
+        ("db = 3", ['memhouse.toml: db: 3 is no path: write db = "nights.duckdb"']),
+        ('db = ""', ['db: "" is no path']),
+        ("limits = []", ['limits: [] is no path: write limits = "limits.toml"']),
+        ("user_code = 3", ['user_code: 3 is no list of strings: write user_code = ["*/our_package/*"]']),
+        ('user_code = "*/x/*"', ['user_code: "*/x/*" is no list of strings: write user_code = ["*/x/*"]']),
+        ("entry = true", ['entry: true is no list of strings: write entry = ["jit_generate"]']),
+        ("macros = [1]", ['macros: [1] is no list of strings: write macros = ["*.sql"]']),
+        ("[macros]", ["macros: a table is no list of strings"]),
     ],
 )
 def test_a_wrong_file_is_wrong_usage(tmp_path, toml, facts):

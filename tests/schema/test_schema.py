@@ -101,7 +101,13 @@ def test_another_layout_is_refused_and_left_alone(filled, tmp_path):
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(db):
-    for content in (b"not a database\n" * 1000, b"x"):
+    # DuckDB would download an extension for SQLite, and keep rows in memory for Parquet.
+    for content in (
+        b"not a database\n" * 1000,
+        b"x",
+        b"SQLite format 3\0" * 1000,
+        b"PAR1" * 1000,
+    ):
         db.write_bytes(content)
         with pytest.raises(WarehouseError, match=str(db)):
             open_and_close(db, create=True)
@@ -109,7 +115,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(db):
         for command in (["peaks"], ["ingest", one_file("seeds/002*")]):
             run = run_memhouse(*command, cwd=db.parent)
             assert (run.returncode, run.stdout) == (1, "")
-            assert run.stderr.startswith("error: memhouse.duckdb ")
+            assert run.stderr.startswith("error: memhouse.duckdb is not a DuckDB database: ")
             assert len(run.stderr.splitlines()) == 1
 
 
@@ -134,6 +140,13 @@ def test_what_is_not_there_or_a_folder_is_refused(tmp_path, db):
         with pytest.raises(WarehouseError, match=str(place)):
             open_and_close(place, **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_with_a_colon_is_a_files(tmp_path, monkeypatch):
+    """To DuckDB `md:` and `sqlite:` name databases that it downloads an extension for."""
+    monkeypatch.chdir(tmp_path)
+    open_and_close("md:nights", create=True)
+    assert rows("md:nights", "SELECT COUNT(*) FROM runs") == [(0,)]
 
 
 def test_an_empty_database_becomes_a_warehouse_only_by_ingest(db):
