@@ -70,7 +70,6 @@ def report_expected_error(error: Exception) -> int | None:
     return FAILED
 
 
-
 def _message(error: Exception) -> str | None:
     if isinstance(error, MemhouseError):
         return str(error)

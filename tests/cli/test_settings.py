@@ -62,8 +62,14 @@ def test_runs_get_the_entry_programs(project):
         ("db = 3", ['memhouse.toml: db: 3 is no path: write db = "nights.duckdb"']),
         ('db = ""', ['db: "" is no path']),
         ("limits = []", ['limits: [] is no path: write limits = "limits.toml"']),
-        ("user_code = 3", ['user_code: 3 is no list of strings: write user_code = ["*/our_package/*"]']),
-        ('user_code = "*/x/*"', ['user_code: "*/x/*" is no list of strings: write user_code = ["*/x/*"]']),
+        (
+            "user_code = 3",
+            ['user_code: 3 is no list of strings: write user_code = ["*/our_package/*"]'],
+        ),
+        (
+            'user_code = "*/x/*"',
+            ['user_code: "*/x/*" is no list of strings: write user_code = ["*/x/*"]'],
+        ),
         ("entry = true", ['entry: true is no list of strings: write entry = ["jit_generate"]']),
         ("macros = [1]", ['macros: [1] is no list of strings: write macros = ["*.sql"]']),
         ("[macros]", ["macros: a table is no list of strings"]),
