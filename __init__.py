@@ -7,8 +7,8 @@
         warehouse.peaks().df()
         warehouse.sql("SELECT workload, peak_bytes FROM peaks").df()
 
-The `memhouse` command does the same from a shell. The questions to a warehouse are in `queries/`, a
-file each.
+The `memhouse` command does the same from a shell. `Warehouse`, in `warehouse.py`, has a method per
+question.
 """
 
 from typing import TYPE_CHECKING

@@ -14,7 +14,7 @@ def advise(
     target_saving: str | int | None = None,
     memory_space: int = 0,
 ) -> Advice:
-    """The rows of `Warehouse.advise`."""
+    """See `Warehouse.advise`."""
     wanted_bytes = parse_size(target_saving, "target_saving")
     found = find_module(store, module, run)
     return advice_of(store, found, memory_space, wanted_bytes)

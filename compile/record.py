@@ -718,7 +718,7 @@ def record_command(
     text: bool = False,
     passes: bool = False,
     replaces: bool = False,
-    mine: Sequence[str] = (),
+    user_code: Sequence[str] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Recorded:
     """Run the command with XLA's dump flags in its environment, and ingest what it compiled.
@@ -728,7 +728,7 @@ def record_command(
     replace those found out here: git's commit, branch and dirty, the versions of jax and so on,
     host, command and suite. keep: an empty folder for the dumps, which otherwise are removed; only:
     a regular expression of module names; text: dump texts too; passes: dump and read those between
-    the compiler's passes; replaces: a run `run_id` that holds other dumps is replaced; mine: see
+    the compiler's passes; replaces: a run `run_id` that holds other dumps is replaced; user_code: see
     `Workers`. Without a run_id the run is named after the command and the time. Raises UsageError
     before the command runs, CommandError if it cannot be run, and NotIngestedError.
     """
@@ -787,7 +787,7 @@ def record_command(
             replaces=replaces,
         )
         try:
-            with opening(recorded.labels) as store, Workers(jobs, mine) as workers:
+            with opening(recorded.labels) as store, Workers(jobs, user_code) as workers:
                 ingest_compiled(recorded, programs, run, store, workers, progress)
         except Exception as error:
             removal.pop_all()

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import duckdb
 
@@ -114,9 +114,9 @@ def _select(db: str, macros: Sequence[str], query: str, rows: int, seconds: int)
     )
 
 
-def confined(store: Store) -> Any:
+def confined(store: Store) -> duckdb.DuckDBPyConnection:
     """The store's connection, limited from now on in memory, threads, files and settings."""
-    connection: Any = getattr(store, "connection")  # noqa: B009 - a Store has more than it promises.
+    connection = store.connection
     connection.execute(f"SET memory_limit = '{_DUCKDB_MEMORY}'")
     connection.execute("SET threads = 2")
     connection.execute("SET max_temp_directory_size = '0KB'")

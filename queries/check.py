@@ -182,7 +182,7 @@ def check(
     require_baseline: bool = False,
     module: str | None = None,
 ) -> Check:
-    """The rows of `Warehouse.check`."""
+    """See `Warehouse.check`."""
     named_metric = None if metric is None else metric_column(metric)
     require_one_baseline(baseline, best)
     policy = read_policy(max_growth, limits, require_baseline=require_baseline)

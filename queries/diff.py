@@ -170,7 +170,7 @@ class Diff(Result):
 
 
 def diff(store: Store, a: str, b: str, *, workload: str | None = None, by: str = BUFFER) -> Diff:
-    """The rows of `Warehouse.diff`."""
+    """See `Warehouse.diff`."""
     if by not in KINDS:
         raise UsageError(f"invalid owner {by!r}: use {', '.join(KINDS)}", "by")
     pairs = _pairs(store, a, b, workload)

@@ -14,7 +14,7 @@ from .runs import require_runs
 def prune(
     store: Store, runs: Sequence[str] = (), *, keep: str | None = None, dry_run: bool = False
 ) -> Deleted:
-    """The rows of `Warehouse.prune`."""
+    """See `Warehouse.prune`."""
     if (keep is None) == (not runs):
         raise UsageError("name the runs to drop, or how long to keep runs", "runs")
     if keep is not None:

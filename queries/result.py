@@ -421,8 +421,11 @@ def fitted_lines(columns: list[Column], width: int | None) -> tuple[list[str], l
     below = None
     if width is not None:
         below = _taken_below(columns, width)
+        # What a row is about is the first text; the columns that describe it go first.
+        subject = next((column for column in columns if not column.is_number), columns[0])
         while not _fit(columns, width) and len(columns) > 1:
-            left_out.insert(0, columns.pop().name)
+            is_last = columns[-1] is not subject
+            left_out.insert(0, columns.pop(-1 if is_last else -2).name)
     lines = []
     texts = (map(column.lines, (column.name, *column.cells)) for column in columns)
     for place, row in enumerate(zip(*texts, strict=True)):

@@ -51,7 +51,7 @@ def since(
     metric: str = "peak",
     tolerance: str | None = None,
 ) -> Since:
-    """The rows of `Warehouse.since`."""
+    """See `Warehouse.since`."""
     if branch is not None:
         choose_branch(store, branch)
     found = find_module(store, module, branch=branch)

@@ -11,5 +11,5 @@ def tables(store: Store, table: str | None = None) -> Rows:
         return Rows(store.listed_tables(), empty="there are no tables")
     found = store.listed_columns(table)
     if not found.num_rows:
-        raise UsageError(f"there is no table {table}: see `memhouse tables`", "name")
+        raise UsageError(f"there is no table {table}: see `memhouse tables`", "table")
     return Rows(found)

@@ -122,7 +122,7 @@ def trends(
     metric: str = "peak",
     fold: bool = True,
 ) -> Trends:
-    """The rows of `Warehouse.trends`."""
+    """See `Warehouse.trends`."""
     start = parse_time(since, "since")
     column = metric_column(metric, WORK)
     branches = choose_branch(store, branch)

@@ -40,7 +40,7 @@ def breaches(store: Store, check: Check) -> pa.Table:
 
 
 def verify(store: Store) -> Verification:
-    """The rows of `Warehouse.verify`."""
+    """See `Warehouse.verify`."""
     found = {check.name: breaches(store, check) for check in checks()}
     schema = pa.schema([(name, pa.string()) for name in ("check", "module", "breach")])
     rows = [{"check": name, **row} for name, table in found.items() for row in table.to_pylist()]

@@ -10,7 +10,7 @@ PAGES = sorted((ROOT / "docs" / "advice").glob("*.md"))
 
 def kinds():
     """The kinds that findings are given, from the finders' own text."""
-    for file in (ROOT / "queries" / "advice").rglob("*.py"):
+    for file in (ROOT / "advice").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
                 (kind,) = (each.value for each in node.keywords if each.arg == "kind")

@@ -13,6 +13,7 @@ from ...queries.result import counted
 from ...schema.errors import WarehouseBusyError, WarehouseError
 from ...schema.readable import command, human_bytes, one_line
 from ...warehouse import Warehouse
+from ..errors import FAILED
 from ..opening import open_warehouse
 from ..parameters import DEFAULT_DB
 from ..render.examination import print_examination
@@ -49,7 +50,8 @@ def doctor(
     if path is None:
         _print_environment()
         return
-    print_examination(path)
+    if not print_examination(path):
+        raise typer.Exit(FAILED)
 
 
 def _print_environment() -> None:
@@ -65,9 +67,10 @@ def _settings_sentence() -> str:
     settings = find_settings()
     if settings.file is None:
         return "There is no memhouse.toml in this folder or above it."
-    values = settings.defaults | ({"entry": list(settings.entry)} if settings.entry else {})
+    names = ("db", "user_code", "entry", "limits", "macros")
+    values = {name: value for name in names if (value := getattr(settings, name))}
     texts = [
-        f"{name} {', '.join(value) if isinstance(value, list) else value}"
+        f"{name} {', '.join(value) if isinstance(value, tuple) else value}"
         for name, value in values.items()
     ]
     return f"{settings.file} sets {'; '.join(texts) or 'nothing'}."

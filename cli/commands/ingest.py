@@ -130,8 +130,8 @@ def ingest(
     ingests its own part of the run NAME.
     """
     if dry_run:
-        for path in paths:
-            print_examination(path)
+        if not all([print_examination(path) for path in paths]):
+            raise typer.Exit(1)
         return
     for option, is_set in {"--replace": replace, "--host": host is not None}.items():
         if is_set and run is None:

@@ -15,7 +15,9 @@ def log(
     db: Db = DEFAULT_DB,
     limit: Annotated[
         int | None,
-        typer.Option("-n", min=1, metavar="N", help="Show the newest N entries [default: all]."),
+        typer.Option(
+            "--limit", "-n", min=1, metavar="N", help="Show the newest N entries [default: all]."
+        ),
     ] = None,
     output: AsFormat = "table",
     wait: Wait = DEFAULT_WAIT,

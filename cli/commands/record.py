@@ -118,7 +118,7 @@ def record(
             text=text,
             passes=passes,
             replaces=replace,
-            mine=user_code or (),
+            user_code=user_code or (),
             progress=lambda read, total: update(read, total),
         )
     except CommandError as error:

@@ -2,25 +2,23 @@
 
 from pathlib import Path
 
-import typer
-
 from ...ingest.dry_run import examine
 from ...ingest.nothing_found import nothing_found
 from ...ingest.sources.files import exists
 from ...queries.result import counted
 from ...schema.readable import command
-from ..errors import FAILED
 from .text import print_error, print_note, print_rows, print_text
 
 
-def print_examination(path: Path) -> None:
+def print_examination(path: Path) -> bool:
     """Print the files, programs and answered questions of a path.
 
-    Raises typer.Exit if it has neither a program nor a log.
+    Returns:
+        Whether it has a program or a log.
     """
     if not exists(path):
         print_error(f"{path}: there is no such file or folder")
-        raise typer.Exit(FAILED)
+        return False
     dump = examine(path)
     for problem in dump.problems:
         print_error(problem)
@@ -38,7 +36,6 @@ def print_examination(path: Path) -> None:
     if dump.logs and not dump.programs:
         remedy = command("oom", names=dump.logs[:1])
         print_note(f"if memory ran out, this command explains the log: {remedy}")
-    elif not dump.programs:
-        if not dump.problems:
-            print_error(nothing_found(path))
-        raise typer.Exit(FAILED)
+    elif not dump.programs and not dump.problems:
+        print_error(nothing_found(path))
+    return bool(dump.programs or dump.logs)

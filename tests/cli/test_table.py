@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 import memhouse.cli
-from memhouse.queries.result import Column, human
+from memhouse.queries.result import Column, fitted_lines, human, text_columns
 from memhouse.schema.readable import human_bytes
 
 from ..support.command import run_memhouse
@@ -108,6 +108,28 @@ def test_no_line_is_longer_than_the_terminal(filled, tmp_path):
     real = on_real_terminal(f"memhouse peaks --db {filled} 2> said", tmp_path, 40)
     narrow, _ = on_terminal("peaks", "--db", filled, columns=40)
     assert plain(real).replace("\r\n", "\n") == plain(narrow)
+
+
+def test_what_a_row_is_about_is_the_last_to_go():
+    rows = pa.table(
+        {
+            "counted_bytes": [408 << 20],
+            "share": [0.322],
+            "buffers": [34],
+            "source": ["/train/train.py:19"],
+            "via": ["flax/linen/attention.py:146"],
+        }
+    )
+    for width, left_out in (
+        (60, []),
+        (40, ["buffers", "via"]),
+        (20, ["counted_bytes", "share", "buffers", "via"]),
+    ):
+        columns = [Column(field, cells) for field, cells in text_columns(rows)]
+        lines, dropped = fitted_lines(columns, width)
+        assert dropped == left_out
+        assert "train.py:19" in lines[1]
+        assert max(map(len, lines)) <= width
 
 
 def test_numbers_are_whole(filled):

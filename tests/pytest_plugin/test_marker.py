@@ -249,7 +249,7 @@ def test_own(memory):
     run_pytest(folder, code=0)
 
 
-UNNEEDED = ("memhouse.queries.questions", "memhouse.ingest", "duckdb", "pyarrow", "tomllib")
+UNNEEDED = ("memhouse.warehouse", "memhouse.ingest", "duckdb", "pyarrow", "tomllib")
 
 
 def test_unused_it_imports_and_says_nothing(tmp_path):

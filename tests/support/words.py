@@ -7,7 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 APPROVED = ROOT / "tests" / "data" / "words.txt"
-_ROOMS = ("xla", "ingest", "schema", "queries", "cli", "mcp_server", "pytest_plugin")
+_ROOMS = (
+    *("xla", "ingest", "schema", "compile", "queries", "advice", "oom", "report"),
+    *("cli", "mcp_server", "pytest_plugin"),
+)
 # Two words, the second of which no SQL begins with.
 _SENTENCE = re.compile(r"[A-Za-z…)}'\"]{2,}[,:;]? [a-z({'\"]")
 _NO_SENTENCE = re.compile(
