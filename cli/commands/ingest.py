@@ -130,7 +130,8 @@ def ingest(
     ingests its own part of the run NAME.
     """
     if dry_run:
-        if not all([print_examination(path) for path in paths]):
+        readable = [print_examination(path) for path in paths]
+        if not all(readable):
             raise typer.Exit(1)
         return
     for option, is_set in {"--replace": replace, "--host": host is not None}.items():
