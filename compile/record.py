@@ -728,8 +728,8 @@ def record_command(
     replace those found out here: git's commit, branch and dirty, the versions of jax and so on,
     host, command and suite. keep: an empty folder for the dumps, which otherwise are removed; only:
     a regular expression of module names; text: dump texts too; passes: dump and read those between
-    the compiler's passes; replaces: a run `run_id` that holds other dumps is replaced; user_code: see
-    `Workers`. Without a run_id the run is named after the command and the time. Raises UsageError
+    the compiler's passes; replaces: a run `run_id` that holds other dumps is replaced; user_code:
+    see `Workers`. Without a run_id the run is named after the command and the time. Raises UsageError
     before the command runs, CommandError if it cannot be run, and NotIngestedError.
     """
     flags = own_flags(environment)

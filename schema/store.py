@@ -275,7 +275,7 @@ class Store:
         return list(self._dicts(_NIGHTS, name))
 
     def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
-        """Which dump of run B follows which of run A, by the rule of the chains.
+        """The dumps of run B paired with those of run A, as `series.pair_runs` pairs them.
 
         Columns: a_dump_id and b_dump_id, null where a dump has no partner, and matched_by.
         """
