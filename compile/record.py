@@ -729,8 +729,10 @@ def record_command(
     host, command and suite. keep: an empty folder for the dumps, which otherwise are removed; only:
     a regular expression of module names; text: dump texts too; passes: dump and read those between
     the compiler's passes; replaces: a run `run_id` that holds other dumps is replaced; user_code:
-    see `Workers`. Without a run_id the run is named after the command and the time. Raises UsageError
-    before the command runs, CommandError if it cannot be run, and NotIngestedError.
+    see `Workers`. Without a run_id the run is named after the command and the time.
+
+    Raises UsageError before the command runs, CommandError if it cannot be run, and
+    NotIngestedError.
     """
     flags = own_flags(environment)
     own = own_folder(flags)
