@@ -280,4 +280,4 @@ def test_the_examples_of_stacks_hold():
 def test_a_flame_graph_is_of_the_peak(filled):
     done = run_memhouse("owners", LLAMA, "-f", "collapsed", "--schedule-time", "3", "--db", filled)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "stacks are those of the peak" in done.stderr
+    assert "shows stacks at the peak" in done.stderr
