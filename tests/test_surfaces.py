@@ -6,6 +6,7 @@ from typing import get_args
 from memhouse import Warehouse
 from memhouse.cli.app import COMMANDS, PANELS, build_app
 from memhouse.cli.parameters import Owner
+from memhouse.mcp_server import parameters
 from memhouse.mcp_server.tools import TOOLS
 from memhouse.queries.owners import OWNERS
 
@@ -47,7 +48,7 @@ def test_the_list_of_commands_has_the_first_line_of_each_help():
 
 
 def test_the_kinds_of_owner_are_those_of_the_query():
-    assert get_args(Owner) == tuple(OWNERS)
+    assert get_args(Owner) == get_args(parameters._Owner) == tuple(OWNERS)
 
 
 def test_a_tool_has_the_parameters_and_defaults_of_the_method():
